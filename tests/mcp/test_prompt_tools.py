@@ -128,44 +128,6 @@ def test_what_was_saved_is_told_and_read_again(texts: Texts) -> None:
     assert listed == {name: value for name, value in saved.items() if name != "content"}
 
 
-def test_saving_again_makes_a_version_and_the_old_ones_stay(texts: Texts, clock: FakeClock) -> None:
-    for number, content in enumerate(("One", "Two", "Three"), 1):
-        assert texts.save("count", content)["version"] == number
-        clock.advance(hours=1)
-    newest = texts.one("get", name="count")
-    assert (newest["version"], newest["content"]) == (3, "Three")
-    assert (newest["created_at"], newest["updated_at"]) == ("2026-01-02T12:34:56Z", "2026-01-02T14:34:56Z")
-    assert [texts.one("get", name="count", version=number)["content"] for number in (1, 2, 3)] == [
-        "One",
-        "Two",
-        "Three",
-    ]
-    assert [(one["name"], one["version"]) for one in texts.lines()] == [("count", 3)]
-    assert texts.use("count")["content"] == "Three"
-    code, data = texts.refused("get", name="count", version=4)
-    assert (code, data["field"]) == (-32607, "version")
-
-
-def test_deleting_takes_all_versions_of_one_domain_and_tells_the_last(texts: Texts) -> None:
-    for content in ("One", "Two"):
-        texts.save("count", content)
-    texts.save("count", "Mine", domain="user")
-    gone = texts.one("delete", name="count", domain="project")
-    assert (gone["version"], gone["content"], gone["domain"]) == (2, "Two", "project")
-    assert texts.one("get", name="count")["content"] == "Mine"
-    assert texts.refused("get", name="count", version=2)[0] == -32607
-    assert texts.refused("delete", name="count", domain="project")[0] == -32607
-    texts.one("delete", name="count", domain="user")
-    assert (texts.lines(), texts.refused(USE[texts.kind], name="count")[0]) == ([], -32607)
-
-
-def test_prompts_and_templates_do_not_share_names(prompts: Texts, templates: Texts) -> None:
-    prompts.save("greet", "Hello")
-    assert (templates.lines(), templates.refused("get", name="greet")[0]) == ([], -32607)
-    templates.save("greet", "{{#if who}}Hello {{who}}{{/if}}")
-    assert prompts.one("get", name="greet")["content"] == "Hello"
-
-
 @pytest.mark.parametrize(
     "declared",
     [
@@ -181,13 +143,6 @@ def test_variables_are_declared_as_a_list_or_by_name(prompts: Texts, declared: A
     ]
 
 
-def test_a_declaration_for_nothing_is_told(texts: Texts) -> None:
-    answer = texts.ask("save", name="greet", content="Hello {{who}}", variables={"whom": {}})
-    assert [one["name"] for one in answer[texts.kind]["variables"]] == ["who"]
-    assert len(answer["warnings"]) == 1
-    assert "whom" in answer["warnings"][0]
-
-
 def test_a_secret_is_not_kept(texts: Texts, home: Path) -> None:
     token = "ghp_" + "1a2B3c4D5e" * 3 + "6F7g8h"
     saved = texts.save("deploy", f"Deploy {{{{what}}}} with {token}")
@@ -198,57 +153,6 @@ def test_a_secret_is_not_kept(texts: Texts, home: Path) -> None:
 
 
 # -- lists and domains -------------------------------------------------------------------------------
-
-
-def test_a_list_is_by_name_and_comes_in_pages(texts: Texts) -> None:
-    names = [f"text-{number:02}" for number in range(25)]
-    for name in reversed(names):
-        texts.save(name)
-    page = texts.ask("list")
-    assert ([one["name"] for one in page[f"{texts.kind}s"]], page["total"]) == (names[:20], 25)
-    assert texts.names(offset=20) == names[20:]
-    assert texts.names(limit=3, offset=4) == names[4:7]
-    assert texts.names(limit=1000) == names
-    assert texts.ask("list", offset=25) == {"action": "list", f"{texts.kind}s": [], "total": 25}
-
-
-def test_a_list_holds_what_has_all_of_the_tags(texts: Texts) -> None:
-    texts.save("both", tags=["review", "quality"])
-    texts.save("one", tags=["Review"])
-    texts.save("none")
-    assert texts.names(tags=["review"]) == ["both", "one"]
-    assert texts.names(tags=["QUALITY", "review"]) == ["both"]
-    assert texts.ask("list", tags=["absent"])["total"] == 0
-
-
-def test_the_nearest_domain_answers_for_a_name_and_a_list_tells_so(texts: Texts) -> None:
-    for domain in ("org", "user", "project"):
-        texts.save("greet", f"Hello from the {domain}", domain=domain)
-        assert texts.one("get", name="greet")["domain"] == domain
-        assert texts.use("greet")["content"] == f"Hello from the {domain}"
-    assert [(one["domain"], one.get("shadowed_by")) for one in texts.lines()] == [
-        ("project", None),
-        ("user", "project"),
-        ("org", "project"),
-    ]
-    assert [(one["domain"], one["shadowed_by"]) for one in texts.lines(domain="org")] == [("org", "project")]
-    assert texts.one("get", name="greet", domain="user")["content"] == "Hello from the user"
-    assert texts.use("greet", domain="org")["domain"] == "org"
-    texts.one("delete", name="greet", domain="project")
-    assert [one.get("shadowed_by") for one in texts.lines()] == [None, "user"]
-
-
-def test_what_comes_with_cortex_is_listed_when_asked_for(prompts: Texts) -> None:
-    assert prompts.lines() == []
-    assert [(one["name"], one["domain"]) for one in prompts.lines(domain="builtin")] == [
-        (name, "builtin") for name in BUILTIN
-    ]
-    assert "version" not in prompts.one("get", name="start-session")
-    prompts.save("start-session", "Begin")
-    assert prompts.one("get", name="start-session")["content"] == "Begin"
-    assert [one.get("shadowed_by") for one in prompts.lines(domain="builtin")] == [None, None, None, "project"]
-    prompts.one("delete", name="start-session", domain="project")
-    assert prompts.use("start-session")["domain"] == "builtin"
 
 
 def test_a_file_of_the_project_is_there_at_once_and_comes_last(texts: Texts, project: Path) -> None:
@@ -271,45 +175,6 @@ def test_a_file_of_the_project_is_there_at_once_and_comes_last(texts: Texts, pro
     assert texts.one("get", name="greet")["content"] == "Stored"
 
 
-def test_a_file_that_cannot_be_used_is_told_and_keeps_nothing_back(texts: Texts, project: Path) -> None:
-    _share(project, texts.kind, "good.md", "---\nname: good\n---\nHello\n")
-    _share(project, texts.kind, "bad.md", "---\nname: Not Kebab\n---\nHello\n")
-    answer = texts.ask("list")
-    assert [one["name"] for one in answer[f"{texts.kind}s"]] == ["project:good"]
-    assert len(answer["warnings"]) == 1
-    assert "bad.md" in answer["warnings"][0]
-
-
-def test_a_file_is_not_deleted_by_a_client(texts: Texts, project: Path) -> None:
-    file = _share(project, texts.kind, "greet.md", "---\nname: greet\n---\nHello\n")
-    code, data = texts.refused("delete", name="greet", domain="project")
-    assert (code, data["field"]) == (-32602, "name")
-    assert file.exists()
-
-
-def test_what_another_one_saves_is_there_at_once(texts: Texts, cortex: Cortex, project: Path) -> None:
-    with Cortex.open(cortex.settings.home, project=project, backend=StubBackend()) as other:
-        theirs = other.prompts if texts.kind == "prompt" else other.templates
-        for version, content in enumerate(("Hello", "Good day"), 1):
-            theirs.save("greet", content)
-            assert texts.use("greet")["content"] == content
-            found = texts.one("get", name="greet")
-            assert (found["version"], found["content"]) == (version, content)
-        theirs.delete("greet", domain="project")
-        assert texts.lines() == []
-        texts.save("reply", "And to you")
-        assert theirs.get("reply").content == "And to you"
-
-
-def test_what_belongs_to_a_project_is_seen_there_alone(texts: Texts, cortex: Cortex, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    with Cortex.open(cortex.settings.home, project=tmp_path / "elsewhere", backend=StubBackend()) as other:
-        theirs = other.prompts if texts.kind == "prompt" else other.templates
-        theirs.save("theirs", "Hello")
-        theirs.save("everywhere", "Hello", domain="user")
-    assert texts.names() == ["everywhere"]
-
-
 # -- filling in --------------------------------------------------------------------------------------
 
 
@@ -324,12 +189,6 @@ def test_a_run_fills_in_values_and_defaults(prompts: Texts) -> None:
         "content": "Hello Zoë, Zoë!",
     }
     assert prompts.use("greet", variables={"who": "", "greeting": "Bye"})["content"] == "Bye , !"
-
-
-def test_a_value_is_text_or_json_and_never_read_again(prompts: Texts) -> None:
-    prompts.save("show", "<{{value}}>")
-    for value, shown in (("{{value}}", "{{value}}"), (3, "3"), ([1, {"ä": None}], '[1, {"ä": null}]'), (True, "true")):
-        assert prompts.use("show", variables={"value": value})["content"] == f"<{shown}>"
 
 
 def test_all_values_that_are_missing_are_named_at_once(prompts: Texts) -> None:
@@ -349,29 +208,6 @@ def test_a_variable_that_was_not_declared_stays_and_is_told(prompts: Texts, give
     assert prompts.use("subcog:code-review", variables=given) == told
 
 
-def test_a_value_for_nothing_is_told(prompts: Texts) -> None:
-    prompts.save("greet", "Hello")
-    assert "colour" in prompts.use("greet", variables={"colour": "red"})["warnings"][0]
-
-
-def test_a_value_is_one_of_the_choices(prompts: Texts) -> None:
-    prompts.save("greet", "{{tone}}", variables={"tone": {"choices": ["kind", "curt"]}})
-    assert prompts.use("greet", variables={"tone": "curt"})["content"] == "curt"
-    code, data = prompts.refused("run", name="greet", variables={"tone": "rude"})
-    assert (code, data["field"]) == (-32602, "variables")
-    assert "kind, curt" in data["remedy"]
-
-
-def test_uses_are_counted_and_refusals_are_not(texts: Texts) -> None:
-    texts.save("greet", "Hello")
-    for _ in range(3):
-        texts.use("greet")
-    texts.refused(USE[texts.kind], name="greet", variables=["list"])
-    assert (texts.one("get", name="greet")["uses"], texts.lines()[0]["uses"]) == (3, 3)
-    texts.save("greet", "Hello again")
-    assert texts.one("get", name="greet")["uses"] == 3
-
-
 # -- laying out memories -----------------------------------------------------------------------------
 
 
@@ -382,15 +218,6 @@ def memories(cortex: Cortex, clock: FakeClock) -> list[str]:
         cortex.memories.capture(content, namespace=namespace, tags=["auth"] if namespace == "security" else [])
         clock.advance(minutes=1)
     return contents
-
-
-def test_a_rendering_holds_the_true_text_of_memories(templates: Texts, memories: list[str]) -> None:
-    templates.save("found", FOUND)
-    made = templates.use("found", variables={"title": "Rules"})
-    assert made["content"].splitlines()[0] == "# Rules"
-    assert all(content in made["content"] for content in memories)
-    assert (made["memories"], made["format"], made["version"]) == (3, "markdown", 1)
-    assert "warnings" not in made
 
 
 def test_a_rendering_shows_the_memories_asked_for(templates: Texts, memories: list[str]) -> None:
@@ -415,25 +242,6 @@ def test_a_rendering_is_a_document_when_asked_for_one(templates: Texts, memories
     root = ElementTree.fromstring(templates.use(**asked, format="xml")["content"])
     assert root.findtext("content") == text
     assert [one.findtext("content") for one in root.iterfind("data/memories/memory")] == memories[::-1]
-
-
-def test_a_value_that_is_missing_stays_empty_and_is_told(templates: Texts) -> None:
-    templates.save("head", "[{{title}}]")
-    made = templates.use("head")
-    assert (made["content"], made["memories"]) == ("[]", 0)
-    assert "title" in made["warnings"][0]
-
-
-def test_a_value_given_comes_before_what_cortex_fills_in(templates: Texts, memories: list[str]) -> None:
-    templates.save("found", "{{#each memories}}{{memory.content}};{{/each}}")
-    assert len(memories) == 3
-    assert templates.use("found", variables={"memories": [{"content": "mine"}]})["content"] == "mine;"
-
-
-@pytest.mark.usefixtures("repository")
-def test_a_template_knows_where_it_is(templates: Texts, project: Path) -> None:
-    templates.save("place", "{{project}} {{branch}} {{now}}")
-    assert templates.use("place")["content"] == f"{project.name} main 2026-01-02T12:34:56Z"
 
 
 # -- the deprecated tools ----------------------------------------------------------------------------
@@ -461,10 +269,6 @@ def test_the_deprecated_tools_answer_the_same_and_say_what_to_call(caller: Calle
     assert both("list", domain="user", tags=["a"], limit=1, offset=1)["total"] == 2
     both("delete", name="greet", domain="user")
     assert both("list")["prompts"] == []
-
-
-def test_the_deprecated_tool_saves_where_the_document_says(caller: Caller) -> None:
-    assert caller.call("prompt_save", name="greet", content="Hello")["prompt"]["domain"] == "project"
 
 
 @pytest.mark.parametrize(

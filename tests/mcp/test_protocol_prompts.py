@@ -202,28 +202,6 @@ def test_a_file_takes_the_place_of_no_other_prompt(cortex: Cortex, client: Clien
     assert client.offered("project:start-session", "task") == []
 
 
-def test_more_than_a_page_of_prompts_is_listed(cortex: Cortex, client: Client) -> None:
-    names = [f"prompt-{number:03}" for number in range(120)]
-    for name in names:
-        cortex.prompts.save(name, "Hello")
-    assert list(client.listed()) == sorted([*BUILTIN, *names])
-
-
-def test_the_nearest_prompt_of_a_name_is_the_one_listed_and_filled_in(cortex: Cortex, client: Client) -> None:
-    before = client.filled("start-session")
-    cortex.prompts.save("start-session", "Begin {{what}}", description="Ours", domain="user")
-    listed = client.listed()
-    assert list(listed) == BUILTIN
-    assert listed["start-session"].description == "Ours"
-    assert [one.name for one in listed["start-session"].arguments or []] == ["what"]
-    assert client.filled("start-session", what="now") == "Begin now"
-    cortex.prompts.save("start-session", "Go")
-    assert client.filled("start-session") == "Go"
-    for domain in ("project", "user"):
-        cortex.prompts.delete("start-session", domain=domain)
-    assert client.filled("start-session") == before
-
-
 def test_a_prompt_is_filled_in_and_tells_what_it_is_for(cortex: Cortex, client: Client) -> None:
     cortex.prompts.save(
         "greet", "{{greeting}} {{who}}!", description="Greets", variables={"greeting": {"default": "Hello"}}
@@ -235,19 +213,6 @@ def test_a_prompt_is_filled_in_and_tells_what_it_is_for(cortex: Cortex, client: 
     assert cortex.prompts.get("greet").uses == 4
 
 
-def test_a_value_that_reads_as_json_stays_the_text_it_is(cortex: Cortex, client: Client) -> None:
-    cortex.prompts.save("show", "<{{value}}>")
-    for value in ("3", "true", "null", '{"a": [1]}', '"quoted"', ""):
-        assert client.filled("show", value=value) == f"<{value}>"
-
-
-def test_a_name_may_have_64_characters(cortex: Cortex, client: Client) -> None:
-    name = "-".join(["name", "x" * 59])
-    cortex.prompts.save(name, "Hello {{who}}")
-    assert (len(name), name in client.listed()) == (64, True)
-    assert client.filled(name, who="you") == "Hello you"
-
-
 def test_all_arguments_that_are_missing_are_named(cortex: Cortex, client: Client) -> None:
     cortex.prompts.save("code-review", "Review {{file}} for {{issue_type}}{{more}}", variables={"more": ""})
     error = client.refused("code-review")
@@ -256,14 +221,6 @@ def test_all_arguments_that_are_missing_are_named(cortex: Cortex, client: Client
     assert "file, issue_type" in error.message
     assert client.refused("code-review", file="x").data["fields"] == ["issue_type"]
     assert cortex.prompts.get("code-review").uses == 0
-
-
-def test_an_argument_is_one_of_the_choices(cortex: Cortex, client: Client) -> None:
-    cortex.prompts.save("greet", "{{tone}}", variables={"tone": {"choices": ["kind", "curt"]}})
-    assert client.filled("greet", tone="curt") == "curt"
-    error = client.refused("greet", tone="rude")
-    assert (error.code, error.data["field"]) == (-32602, "variables")
-    assert "kind, curt" in error.message
 
 
 def test_an_unknown_prompt_is_refused(client: Client) -> None:
