@@ -14,8 +14,8 @@ from cortex_py.mcp.app_views import EXTENSION, MIME_TYPE, REVIEW_TOOL, VIEWS
 from cortex_py.mcp.reference.rendering import ask, requests_of
 from cortex_py.mcp.registry import TOOLS, select_tools
 from cortex_py.mcp.server import build_server
-from cortex_py.mcp.stdio.frames import Frame
-from cortex_py.mcp.stdio.front import Snapshot
+from cortex_py.mcp.stdio.frames import MessageFrame
+from cortex_py.mcp.stdio.front import AnswerSnapshot
 from cortex_py.security.callers import Caller, acting_as
 
 from stub_backend import StubBackend
@@ -64,9 +64,9 @@ def test_the_front_and_the_server_list_the_same_views(
 ) -> None:
     requests = _requests(version, SHOWS)
     with opened(**settings) as cortex:
-        snapshot = Snapshot.load(select_tools(TOOLS, cortex.settings.tool_bounds), portable=False)
+        snapshot = AnswerSnapshot.load(select_tools(TOOLS, cortex.settings.tool_bounds), portable=False)
         live = _ask(cortex, requests)
-    assert {request["method"]: snapshot.answer(Frame(request)) for request in requests} == live
+    assert {request["method"]: snapshot.answer(MessageFrame(request)) for request in requests} == live
     bound = {tool["name"]: tool["_meta"]["ui"] for tool in live["tools/list"]["tools"] if "ui" in tool.get("_meta", {})}
     offered = {
         view.tool: {"resourceUri": view.uri} for view in VIEWS if not settings.get("tools") or view.tool == "subcog_get"

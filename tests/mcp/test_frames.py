@@ -13,8 +13,8 @@ from cases import each
 from cortex_py.mcp.stdio.frames import (
     INVALID_REQUEST,
     PARSE_ERROR,
-    Frame,
     Malformed,
+    MessageFrame,
     TooLong,
     error_line,
     read_frame,
@@ -106,7 +106,7 @@ def test_a_message_of_wrong_parts_is_an_invalid_request(message: dict[str, Any])
 def test_requests_are_read_as_they_are(id: str | int, method: str, params: dict[str, Any], escaped: bool) -> None:
     message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
     frame = read_frame(json.dumps(message, ensure_ascii=escaped).encode())
-    assert frame == Frame(message)
+    assert frame == MessageFrame(message)
     assert (frame.id, frame.method, frame.params, frame.is_request) == (id, method, params, True)
 
 
@@ -224,7 +224,7 @@ def test_an_error_is_one_line_that_says_the_same(
     line = error_line(id, code, message, data)
     error = {"code": code, "message": message} if data is None else {"code": code, "message": message, "data": data}
     assert line.count(b"\n") == 1
-    assert read_frame(line.strip()) == Frame({"jsonrpc": "2.0", "id": id, "error": error})
+    assert read_frame(line.strip()) == MessageFrame({"jsonrpc": "2.0", "id": id, "error": error})
 
 
 def test_what_no_text_can_hold_is_replaced_on_the_way_out() -> None:

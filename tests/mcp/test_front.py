@@ -10,7 +10,7 @@ import pytest
 from cortex_py.errors import ConfigurationError, StoreCorrupt
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.stdio.frames import TooLong
-from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
+from cortex_py.mcp.stdio.front import AnswerSnapshot, Front, envelope
 from timing import MINUTE
 
 MOST = 1000
@@ -47,7 +47,7 @@ class Desk:
 
     def __init__(self) -> None:
         self._out: list[bytes] = []
-        self.front = Front(self._out.append, Snapshot(RESULTS, TOOLS, portable=False))
+        self.front = Front(self._out.append, AnswerSnapshot(RESULTS, TOOLS, portable=False))
 
     def send(self, *messages: Message) -> None:
         self.front.take([json.dumps({"jsonrpc": "2.0", **message}).encode() for message in messages], MOST)

@@ -18,8 +18,8 @@ from starlette.types import Message, Receive, Scope, Send
 from cases import each
 from cortex_py.http.middleware import BodyLimit, WellFormed
 from cortex_py.mcp.registry import TOOLS, family_tools
-from cortex_py.mcp.stdio.frames import Frame
-from cortex_py.mcp.stdio.front import Snapshot, envelope
+from cortex_py.mcp.stdio.frames import MessageFrame
+from cortex_py.mcp.stdio.front import AnswerSnapshot, envelope
 from cortex_py.mcp.stdio.serve import MOST_BYTES
 
 from servers import HttpServer, StdioServer, http_server, stdio_server
@@ -548,8 +548,8 @@ FITTING: dict[str | None, st.SearchStrategy[Any]] = {
 
 def _schemas() -> dict[str, dict[str, Any]]:
     """The parameters of every tool."""
-    request = Frame({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": MODERN_META})
-    listed = Snapshot.load(TOOLS, portable=False).answer(request)
+    request = MessageFrame({"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": MODERN_META})
+    listed = AnswerSnapshot.load(TOOLS, portable=False).answer(request)
     assert listed is not None
     return {tool["name"]: tool["inputSchema"]["properties"] for tool in listed["tools"]}
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cortex_py import Cortex, NewMemory
 from cortex_py.mcp.calls import run_long
 from cortex_py.mcp.server import MemoryServer, build_server
-from cortex_py.mcp.stdio.front import Front, Snapshot, envelope
+from cortex_py.mcp.stdio.front import AnswerSnapshot, Front, envelope
 from cortex_py.mcp.stdio.streams import MessageServer
 from cortex_py.memory.capture.capture import Progress
 from timing import MINUTE
@@ -277,7 +277,7 @@ class Desk:
     """The client's side of the front, for a server in this process."""
 
     def __init__(self) -> None:
-        self.front = Front(self._write, Snapshot({}, (), portable=False))
+        self.front = Front(self._write, AnswerSnapshot({}, (), portable=False))
         self.lines: list[Any] = []
         self._told = asyncio.Event()
 

@@ -118,10 +118,10 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
-    for name in ("_INTERVAL", "_PROMPTS_INTERVAL"):
-        monkeypatch.setattr(f"cortex_py.mcp.subscriptions.{name}", 0.01)
-    return build_server(cortex)
+def server(cortex: Cortex) -> MemoryServer:
+    built = build_server(cortex)
+    built.subscriptions.interval = built.subscriptions.prompts_interval = 0.01
+    return built
 
 
 @pytest.fixture
@@ -395,9 +395,9 @@ def test_whoever_did_not_ask_is_not_told(cortex: Cortex, server: MemoryServer, m
 
 
 def test_prompts_are_listed_however_many_addresses_are_watched(
-    cortex: Cortex, client: Client, monkeypatch: pytest.MonkeyPatch
+    cortex: Cortex, client: Client, server: MemoryServer
 ) -> None:
-    monkeypatch.setattr("cortex_py.mcp.subscriptions._MOST", 1)
+    server.subscriptions.most_addresses = 1
     client.watch(TOPICS)
     assert list(client.listed()) == BUILTIN
     cortex.prompts.save("greet", "Hello")

@@ -13,8 +13,15 @@ from cortex_py import Cortex
 from cortex_py.mcp.reference.rendering import EVERY_SET, ask, render, requests_of
 from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, ToolSpec, select_tools
 from cortex_py.mcp.server import build_server
-from cortex_py.mcp.stdio.frames import Frame
-from cortex_py.mcp.stdio.front import HANDSHAKE_VERSIONS, LISTS, MODERN_VERSIONS, SNAPSHOT_FILE, Snapshot, envelope
+from cortex_py.mcp.stdio.frames import MessageFrame
+from cortex_py.mcp.stdio.front import (
+    HANDSHAKE_VERSIONS,
+    LISTS,
+    MODERN_VERSIONS,
+    SNAPSHOT_FILE,
+    AnswerSnapshot,
+    envelope,
+)
 
 from stub_backend import StubBackend
 
@@ -38,16 +45,16 @@ def opened(home: Path, project: Path) -> Callable[..., Cortex]:
     return lambda **settings: Cortex.open(home, project=project, backend=StubBackend(), **settings)
 
 
-def _frame(method: str, params: dict[str, Any] | None = None, id: int = 1) -> Frame:
+def _frame(method: str, params: dict[str, Any] | None = None, id: int = 1) -> MessageFrame:
     message = {"jsonrpc": "2.0", "id": id, "method": method}
-    return Frame(message if params is None else {**message, "params": params})
+    return MessageFrame(message if params is None else {**message, "params": params})
 
 
-def _loaded(path: Path = SNAPSHOT_FILE) -> Snapshot:
-    return Snapshot.load(TOOLS, portable=False, path=path)
+def _loaded(path: Path = SNAPSHOT_FILE) -> AnswerSnapshot:
+    return AnswerSnapshot.load(TOOLS, portable=False, path=path)
 
 
-def _greeted(version: str = LEGACY) -> Snapshot:
+def _greeted(version: str = LEGACY) -> AnswerSnapshot:
     """A snapshot that has answered a handshake."""
     snapshot = _loaded()
     assert snapshot.answer(_frame("initialize", {**HELLO, "protocolVersion": version})) is not None
@@ -61,11 +68,11 @@ def test_it_answers_as_the_server_does(opened: Callable[..., Cortex], settings: 
     if version in HANDSHAKE_VERSIONS:
         requests.append({"jsonrpc": "2.0", "id": len(requests), "method": "ping"})
     with opened(**settings) as cortex:
-        snapshot = Snapshot.load(
+        snapshot = AnswerSnapshot.load(
             select_tools(EVERY_TOOL, cortex.settings.tool_bounds), portable=cortex.settings.portable_names
         )
         live = anyio.run(ask, build_server(cortex), requests)
-    assert {request["method"]: snapshot.answer(Frame(request)) for request in requests} == live
+    assert {request["method"]: snapshot.answer(MessageFrame(request)) for request in requests} == live
     assert len(live) == len(requests)
     hello = live["initialize" if version in HANDSHAKE_VERSIONS else "server/discover"]
     assert hello["instructions"].startswith("Cortex")
@@ -76,7 +83,7 @@ def test_the_choices_of_tools_differ(opened: Callable[..., Cortex]) -> None:
     listed = {}
     for name, settings in SELECTIONS.items():
         with opened(**settings) as cortex:
-            snapshot = Snapshot.load(select_tools(EVERY_TOOL, cortex.settings.tool_bounds), portable=False)
+            snapshot = AnswerSnapshot.load(select_tools(EVERY_TOOL, cortex.settings.tool_bounds), portable=False)
         answer = snapshot.answer(_frame("tools/list", envelope(MODERN)))
         assert answer is not None
         listed[name] = {tool["name"] for tool in answer["tools"]}
@@ -98,7 +105,7 @@ def test_what_a_client_says_of_itself_changes_nothing(opened: Callable[..., Cort
     request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": rich}
     with opened() as cortex:
         live = anyio.run(ask, build_server(cortex), [request])
-    assert _loaded().answer(Frame(request)) == live["initialize"]
+    assert _loaded().answer(MessageFrame(request)) == live["initialize"]
 
 
 def test_the_committed_file_is_what_the_server_says_now(opened: Callable[..., Cortex]) -> None:
@@ -112,7 +119,7 @@ def test_names_without_dots_are_listed_where_asked_for() -> None:
     specs = [ToolSpec("x", name, "x", "x", ("embedding",)) for name in ("embedding.generate", "plain")]
     tools = [{"name": "embedding.generate", "title": "E"}, {"name": "unwanted"}, {"name": "plain"}]
     for portable, name in ((False, "embedding.generate"), (True, "embedding_generate")):
-        snapshot = Snapshot({MODERN: {"tools/list": {"tools": tools, "ttlMs": 0}}}, specs, portable=portable)
+        snapshot = AnswerSnapshot({MODERN: {"tools/list": {"tools": tools, "ttlMs": 0}}}, specs, portable=portable)
         assert snapshot.answer(_frame("tools/list", envelope(MODERN))) == {
             "tools": [{"name": name, "title": "E"}, {"name": "plain"}],
             "ttlMs": 0,
@@ -249,8 +256,8 @@ def test_a_client_of_the_stateless_protocol_may_say_who_it_is(info: object) -> N
 
 def test_notifications_and_responses_are_left_to_the_server() -> None:
     snapshot = _greeted()
-    assert snapshot.answer(Frame({"jsonrpc": "2.0", "method": "tools/list"})) is None
-    assert snapshot.answer(Frame({"jsonrpc": "2.0", "id": 1, "result": {}})) is None
+    assert snapshot.answer(MessageFrame({"jsonrpc": "2.0", "method": "tools/list"})) is None
+    assert snapshot.answer(MessageFrame({"jsonrpc": "2.0", "id": 1, "result": {}})) is None
 
 
 def test_a_connection_stays_in_the_protocol_of_its_first_request() -> None:

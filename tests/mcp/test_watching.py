@@ -111,9 +111,10 @@ def memory(cortex: Cortex) -> Memory:
 
 
 @pytest.fixture
-def server(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
-    monkeypatch.setattr("cortex_py.mcp.subscriptions._INTERVAL", 0.01)
-    return build_server(cortex)
+def server(cortex: Cortex) -> MemoryServer:
+    built = build_server(cortex)
+    built.subscriptions.interval = 0.01
+    return built
 
 
 @pytest.fixture
@@ -242,9 +243,8 @@ def test_what_happened_while_nobody_watched_is_not_told_later(cortex: Cortex, me
 
 
 def test_watching_survives_a_busy_store(
-    cortex: Cortex, memory: Memory, mode: str, monkeypatch: pytest.MonkeyPatch
+    cortex: Cortex, memory: Memory, server: MemoryServer, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.mcp.subscriptions._INTERVAL", 0.01)
     revision, failures = cortex.memories.revision, iter((1, 2, 3))
 
     def busy_at_first() -> int:
@@ -253,17 +253,15 @@ def test_watching_survives_a_busy_store(
         return revision()
 
     monkeypatch.setattr(cortex.memories, "revision", busy_at_first)
-    with watcher(build_server(cortex), mode) as watch:
+    with watcher(server, mode) as watch:
         watch.watch(_uri(memory))
         cortex.memories.update(memory.id, content="Use SQLite")
         assert watch.next() == _uri(memory)
     assert list(failures) == []
 
 
-def test_too_many_addresses_are_refused(
-    cortex: Cortex, memory: Memory, watch: Watcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cortex_py.mcp.subscriptions._MOST", 2)
+def test_too_many_addresses_are_refused(cortex: Cortex, memory: Memory, server: MemoryServer, watch: Watcher) -> None:
+    server.subscriptions.most_addresses = 2
     watch.watch(_uri(memory), TOPICS)
     with pytest.raises(MCPError) as caught:
         watch.watch("subcog://namespaces")

@@ -78,7 +78,7 @@ class MemoryServer(Server[None]):
         self, cortex: Cortex, calls: ToolCalls, meter: Meter | None, guard: AccessGuard | None, *, sessions: bool
     ) -> None:
         resources, prompts = MemoryResources(cortex), SavedPrompts(cortex)
-        subscriptions = Subscriptions(cortex, resources, prompts, sessions=sessions)
+        self.subscriptions = subscriptions = Subscriptions(cortex, resources, prompts, sessions=sessions)
         super().__init__(
             "cortex",
             version=__version__,

@@ -42,13 +42,9 @@ __all__ = ["Subscriptions"]
 
 _log = logging.getLogger(__name__)
 
-_INTERVAL = 0.25
-# The list of prompts changes seldom, and every client that has seen it watches it.
-_PROMPTS_INTERVAL = 1.0
 # Where the engine reports changes, they are waited for; looking this often catches a report that was lost.
 _AT_LEAST = 5.0
 _BREATH = 0.02
-_MOST = 1_000
 # The list of prompts among the watched addresses; no address looks like it.
 _PROMPTS = "\0prompts"
 
@@ -80,6 +76,12 @@ class Subscriptions:
         self._resources = resources
         self._prompts = prompts
         self._sessions = sessions
+        # Seconds between two looks, where the engine reports no changes.
+        self.interval = 0.25
+        # The list of prompts changes seldom, and every client that has seen it watches it.
+        self.prompts_interval = 1.0
+        # What one caller may watch.
+        self.most_addresses = 1_000
         self._waiting = anyio.CapacityLimiter(1)
         self._audiences: dict[Caller | None, _Audience] = {}
         self._connections: weakref.WeakKeyDictionary[Connection, set[_Watch]] = weakref.WeakKeyDictionary()
@@ -128,7 +130,7 @@ class Subscriptions:
             _log.warning("the engine does not report changes: %s", error)
         if changed is None:
             seldom = all(watch.uri == _PROMPTS for watch in self._watched())
-            await anyio.sleep(_PROMPTS_INTERVAL if seldom else _INTERVAL)
+            await anyio.sleep(self.prompts_interval if seldom else self.interval)
         elif changed:
             # Several writes in quick succession are looked at once.
             await anyio.sleep(_BREATH)
@@ -193,8 +195,10 @@ class Subscriptions:
         fresh = [watch for uri in uris if (watch := _Watch(caller, uri)) not in watched]
         # The list of prompts is not an address, and can be watched beside any number of them.
         theirs = {watch for watch in (*watched, *fresh) if watch.caller == caller and watch.uri != _PROMPTS}
-        if len(theirs) > _MOST:
-            raise MCPError(code=mcp_types.INVALID_PARAMS, message=f"More than {_MOST} addresses are watched.")
+        if len(theirs) > self.most_addresses:
+            raise MCPError(
+                code=mcp_types.INVALID_PARAMS, message=f"More than {self.most_addresses} addresses are watched."
+            )
         return {watch: await anyio.to_thread.run_sync(self._fingerprint, watch) for watch in fresh}
 
     def _begin(self, first: dict[_Watch, str]) -> None:

@@ -13,7 +13,7 @@ from .checks import Draft, check_choices, check_value, values_for
 from .language.placeholders import find_blanks
 from .saved_texts import FilledPrompt, SavedTexts
 
-__all__ = ["Prompts", "Suggestions"]
+__all__ = ["Prompts", "VariableSuggestions"]
 
 _MOST = 100
 
@@ -59,10 +59,10 @@ class Prompts(SavedTexts):
     def complete(self, name: str, variable: str, typed: str = "") -> list[str]:
         """Values that a variable of a prompt may take and that begin with what was typed."""
         found = next((one for one in self.get(name).variables if one.name == variable), None)
-        return Suggestions(self._store, self._memories).values(found, typed) if found else []
+        return VariableSuggestions(self._store, self._memories).values(found, typed) if found else []
 
 
-class Suggestions:
+class VariableSuggestions:
     """Values that a variable may take, by its name: files, branches, tags, namespaces."""
 
     def __init__(self, store: Store, memories: Memories) -> None:

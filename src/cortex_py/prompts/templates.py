@@ -25,7 +25,7 @@ _FROM_RECALL = frozenset(("memories", "total_count", "namespace_counts"))
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryQuery:
+class TemplateQuery:
     """Which memories a template shows."""
 
     query: str | None = None
@@ -41,7 +41,7 @@ class AutomaticValues:
     warnings: tuple[str, ...] = field(default=())
 
 
-def gather(memories: Memories, clock: Clock, names: Collection[str], wanted: MemoryQuery) -> AutomaticValues:
+def gather(memories: Memories, clock: Clock, names: Collection[str], wanted: TemplateQuery) -> AutomaticValues:
     """Values for the automatic variables among `names`."""
     place = memories.place
     values: dict[str, object] = {
@@ -59,7 +59,7 @@ def gather(memories: Memories, clock: Clock, names: Collection[str], wanted: Mem
     return AutomaticValues(kept, len(page.results) if page else 0, page.warnings if page else ())
 
 
-def _found(page: Page, wanted: MemoryQuery) -> dict[str, object]:
+def _found(page: Page, wanted: TemplateQuery) -> dict[str, object]:
     searched = bool((wanted.query or "").strip())
     items = [_item(hit, searched=searched, snippet=wanted.snippets) for hit in page.results]
     return {
@@ -149,7 +149,7 @@ class Templates(SavedTexts):
         given = dict(variables or {})
         check_choices(saved, {name: check_value(name, value) for name, value in given.items()})
         # Finding the matching passage takes time, so it is done only for templates that show it.
-        wanted = MemoryQuery(query, filter, limit, snippets="snippet" in saved.content)
+        wanted = TemplateQuery(query, filter, limit, snippets="snippet" in saved.content)
         names = (*template.names, *template.inner_names)
         known = {**values_for(saved, given), **given}
         facts = gather(self._memories, self._clock, [one for one in names if one not in known], wanted)

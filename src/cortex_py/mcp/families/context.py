@@ -181,14 +181,14 @@ class LoadAnswer(Success):
     metadata: ContextMetadata
 
 
-class GraphNode(Answer):
+class ContextNode(Answer):
     id: str
     type: Literal["context", "branch", "entity"]
     label: str
     branch_id: str
 
 
-class GraphEdge(Answer):
+class ContextEdge(Answer):
     from_: str = Field(serialization_alias="from", validation_alias="from")
     to: str
     type: Literal["references", "shares", "similar", "belongs_to", "child_of", "MentionedIn"]
@@ -196,8 +196,8 @@ class GraphEdge(Answer):
 
 
 class GraphInfoAnswer(Success):
-    nodes: list[GraphNode]
-    edges: list[GraphEdge]
+    nodes: list[ContextNode]
+    edges: list[ContextEdge]
     total_nodes: int
     total_edges: int
     orphans: list[str]
@@ -456,11 +456,11 @@ class ContextTools(FamilyTools):
         graph = self._cortex.contexts.graph(branch_id, project_id=project_id)
         ids = {node.id: as_context_id(node.id) for node in graph.nodes if node.kind == "context"}
         nodes = [
-            GraphNode(id=ids.get(node.id, node.id), type=node.kind, label=node.label, branch_id=node.branch_id or "")
+            ContextNode(id=ids.get(node.id, node.id), type=node.kind, label=node.label, branch_id=node.branch_id or "")
             for node in graph.nodes
         ]
         edges = [
-            GraphEdge(
+            ContextEdge(
                 **{"from": ids.get(edge.source, edge.source)},
                 to=ids.get(edge.target, edge.target),
                 type=edge.kind,

@@ -170,7 +170,7 @@ class HistoryAnswer(Answer):
     versions: list[VersionItem]
 
 
-class Repository(Answer):
+class RepositoryState(Answer):
     path: str | None = None
     project_id: str
     branch: str | None = None
@@ -209,7 +209,7 @@ class ModelUse(Answer):
 
 
 class StatusAnswer(Answer):
-    repository: Repository
+    repository: RepositoryState
     storage: Storage
     statistics: Statistics
     llm: list[ModelUse] | None = None
@@ -359,7 +359,7 @@ class MemoryTools(FamilyTools):
         tags = [TagCount(tag=tag, count=count) for tag, count in status.top_tags]
         project_id = status.project_remote or status.project_id
         return StatusAnswer(
-            repository=Repository(path=status.path, project_id=project_id, branch=status.branch),
+            repository=RepositoryState(path=status.path, project_id=project_id, branch=status.branch),
             storage=Storage(persistence=status.engine, index=status.engine, vector="exact"),
             statistics=Statistics.from_record(
                 status,

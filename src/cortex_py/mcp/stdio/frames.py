@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 __all__ = [
-    "INTERNAL_ERROR", "INVALID_REQUEST", "PARSE_ERROR", "Frame", "Malformed", "TooLong", "error_line", "read_frame",
-    "read_lines", "result_line",
+    "INTERNAL_ERROR",
+    "INVALID_REQUEST",
+    "PARSE_ERROR",
+    "Malformed",
+    "MessageFrame",
+    "TooLong",
+    "error_line",
+    "read_frame",
+    "read_lines",
+    "result_line",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700
@@ -36,7 +44,7 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class MessageFrame:
     """One message: a request has an id and a method, a notification only a method, a response only an id."""
 
     message: dict[str, Any]
@@ -60,7 +68,7 @@ class Frame:
         return self.method is not None and self.id is not None
 
 
-def read_frame(line: bytes) -> Frame:
+def read_frame(line: bytes) -> MessageFrame:
     """Read one line; raises `Malformed` with the code the protocol gives to the fault."""
     try:
         message = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
@@ -77,7 +85,7 @@ def read_frame(line: bytes) -> Frame:
     if line.count(b"[") + line.count(b"{") > _DEEPEST and _depth(message) > _DEEPEST:
         raise Malformed(INVALID_REQUEST, _TOO_DEEP, id)
     _check_shape(message, id)
-    return Frame(message)
+    return MessageFrame(message)
 
 
 def _refuse_constant(name: str) -> None:

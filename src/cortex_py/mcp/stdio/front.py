@@ -19,10 +19,26 @@ from ...version import __version__
 from ..app_views import announces_apps, with_views
 from ..error_forms import error_result
 from ..registry import TOOL_BY_NAME, ToolSpec
-from .frames import INTERNAL_ERROR, INVALID_REQUEST, Frame, Malformed, TooLong, error_line, read_frame, result_line
+from .frames import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Malformed,
+    MessageFrame,
+    TooLong,
+    error_line,
+    read_frame,
+    result_line,
+)
 
 __all__ = [
-    "HANDSHAKE_VERSIONS", "LISTS", "MODERN_VERSIONS", "SNAPSHOT_FILE", "Backend", "Front", "Snapshot", "envelope",
+    "HANDSHAKE_VERSIONS",
+    "LISTS",
+    "MODERN_VERSIONS",
+    "SNAPSHOT_FILE",
+    "AnswerSnapshot",
+    "Backend",
+    "Front",
+    "envelope",
 ]  # fmt: skip
 
 # Requests under way at one time; a client that sends more waits for answers.
@@ -42,14 +58,14 @@ class Backend(Protocol):
 class Front:
     """Between one client and one server. `write` takes whole lines and may be called from any thread."""
 
-    def __init__(self, write: Callable[[bytes], None], snapshot: Snapshot) -> None:
+    def __init__(self, write: Callable[[bytes], None], snapshot: AnswerSnapshot) -> None:
         self._write = write
         self._snapshot = snapshot
         self._change = threading.Condition()
         self._backend: Backend | None = None
         self._failure: BaseException | None = None
         self._asked = False
-        self._waiting: list[Frame] = []
+        self._waiting: list[MessageFrame] = []
         # The tool that each request under way calls; empty for one that calls none.
         self._open: dict[str | int, str] = {}
         self._silenced: set[str | int] = set()
@@ -67,7 +83,7 @@ class Front:
             except Malformed as fault:
                 self._write(error_line(fault.id, fault.code, str(fault)))
 
-    def _handle(self, frame: Frame) -> None:
+    def _handle(self, frame: MessageFrame) -> None:
         with self._change:
             if frame.is_request:
                 # Only requests wait: what ends one must get through.
@@ -78,7 +94,7 @@ class Front:
             self._note(frame)
             self._backend.feed(frame.message)
 
-    def _handle_alone(self, frame: Frame) -> None:
+    def _handle_alone(self, frame: MessageFrame) -> None:
         """While there is no server: answer from the snapshot, refuse if loading failed, keep the rest."""
         if self._failure is not None:
             if frame.is_request:
@@ -101,13 +117,13 @@ class Front:
         elif not self._withdrawn(frame):
             self._waiting.append(frame)
 
-    def _silenced_copy(self, frame: Frame) -> Frame:
+    def _silenced_copy(self, frame: MessageFrame) -> MessageFrame:
         """The same request under an id of ours, whose answer is dropped: the client may use its id again."""
         id = f"cortex:answered:{len(self._silenced)}"
         self._silenced.add(id)
-        return Frame({**frame.message, "id": id})
+        return MessageFrame({**frame.message, "id": id})
 
-    def _withdrawn(self, frame: Frame) -> bool:
+    def _withdrawn(self, frame: MessageFrame) -> bool:
         """Whether this cancels a request that still waits; then both are dropped."""
         if frame.method != "notifications/cancelled":
             return False
@@ -116,7 +132,7 @@ class Front:
         self._waiting = kept
         return found
 
-    def _note(self, frame: Frame) -> None:
+    def _note(self, frame: MessageFrame) -> None:
         if not frame.is_request or frame.id is None or frame.id in self._silenced or frame.method in _ENDLESS:
             return
         self._open[frame.id] = _called_tool(frame)
@@ -175,7 +191,7 @@ class Front:
     def _is_idle(self) -> bool:
         return not self._open and not self._waiting_requests()
 
-    def _waiting_requests(self) -> list[Frame]:
+    def _waiting_requests(self) -> list[MessageFrame]:
         """The requests among what waits; notifications need no answer."""
         return [frame for frame in self._waiting if frame.is_request and frame.id not in self._silenced]
 
@@ -187,7 +203,7 @@ class Front:
         return _error_line(id, error)
 
 
-def _called_tool(frame: Frame) -> str:
+def _called_tool(frame: MessageFrame) -> str:
     name = frame.params.get("name") if frame.method == "tools/call" else None
     return name if isinstance(name, str) else ""
 
@@ -221,7 +237,7 @@ def envelope(version: str) -> dict[str, Any]:
     return {"_meta": {f"{_PREFIX}protocolVersion": version, f"{_PREFIX}clientCapabilities": {}}}
 
 
-class Snapshot:
+class AnswerSnapshot:
     """Answers to the first requests of a client, if they are the plain, usual ones."""
 
     def __init__(self, results: dict[str, dict[str, Any]], specs: Sequence[ToolSpec], *, portable: bool) -> None:
@@ -233,7 +249,7 @@ class Snapshot:
         self._shows_views = False
 
     @classmethod
-    def load(cls, specs: Sequence[ToolSpec], *, portable: bool, path: Path = SNAPSHOT_FILE) -> Snapshot:
+    def load(cls, specs: Sequence[ToolSpec], *, portable: bool, path: Path = SNAPSHOT_FILE) -> AnswerSnapshot:
         """The snapshot of this version; one of another version, or a damaged one, answers nothing."""
         try:
             results = _results(json.loads(path.read_text("utf-8")))
@@ -250,7 +266,7 @@ class Snapshot:
         """Whether the client speaks the stateless protocol, as far as its requests came here."""
         return bool(self._modern)
 
-    def answer(self, frame: Frame) -> dict[str, Any] | None:
+    def answer(self, frame: MessageFrame) -> dict[str, Any] | None:
         """The result of a request, or None when only the server itself can answer."""
         if not frame.is_request or frame.method is None:
             return None
@@ -268,7 +284,7 @@ class Snapshot:
             result = with_views(frame.method, result)
         return result
 
-    def _wants_views(self, frame: Frame) -> bool:
+    def _wants_views(self, frame: MessageFrame) -> bool:
         if self._handshake:
             return self._shows_views
         meta = frame.params.get("_meta")
@@ -277,7 +293,7 @@ class Snapshot:
     def _named(self, tool: dict[str, Any]) -> dict[str, Any]:
         return {**tool, "name": self._names[tool["name"]]}
 
-    def _version(self, frame: Frame) -> str | None:
+    def _version(self, frame: MessageFrame) -> str | None:
         """The protocol version a request is made under, if it is the usual request and no more."""
         if frame.method == "initialize":
             return self._begin(frame.params)
@@ -315,7 +331,7 @@ def _results(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _opens_modern(frame: Frame) -> bool:
+def _opens_modern(frame: MessageFrame) -> bool:
     """Whether a first request makes this a connection of the stateless protocol; it stays one."""
     meta = frame.params.get("_meta")
     return frame.method != "initialize" and isinstance(meta, dict) and f"{_PREFIX}protocolVersion" in meta

@@ -22,7 +22,7 @@ from ...echo import describe_error
 from ...errors import CortexError, wire_form
 from ..registry import EVERY_TOOL, select_tools
 from .frames import read_lines
-from .front import Front, Snapshot
+from .front import AnswerSnapshot, Front
 
 if TYPE_CHECKING:
     from .streams import MessageServer
@@ -49,11 +49,11 @@ def serve_stdio(home: str | Path | None, project: str | Path, overrides: dict[st
         specs = select_tools(EVERY_TOOL, settings.tool_bounds)
     except CortexError as error:
         print(f"cortex: {error}", file=sys.stderr)  # noqa: T201
-        front = Front(write, Snapshot({}, (), portable=False))
+        front = Front(write, AnswerSnapshot({}, (), portable=False))
         front.fail(error)
         _listen(front, source)
         return wire_form(error).exit_code
-    front = Front(write, Snapshot.load(specs, portable=settings.portable_names))
+    front = Front(write, AnswerSnapshot.load(specs, portable=settings.portable_names))
     server = _ServerThread(front, settings, Path(project))
     server.start()
     _listen(front, source)

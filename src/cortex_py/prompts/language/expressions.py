@@ -50,7 +50,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class TemplateExpression:
     """A path and the filters applied to its value; `optional` if a default replaces a missing value."""
 
     path: Path
@@ -82,7 +82,7 @@ class _Token:
     position: int
 
 
-def read_output(inner: str, offset: int, scopes: int) -> Expression:
+def read_output(inner: str, offset: int, scopes: int) -> TemplateExpression:
     """A path with its filters, inside `scopes` list blocks; `offset` is the position of `inner` in the content."""
     groups: list[list[_Token]] = [[]]
     bars = [offset]
@@ -96,7 +96,7 @@ def read_output(inner: str, offset: int, scopes: int) -> Expression:
     if len(groups) > FILTERS_MOST + 1:
         raise SyntaxFault(f"More than {FILTERS_MOST} filters follow one another.", bars[FILTERS_MOST + 1])
     calls = tuple(_call(group, bar) for group, bar in zip(groups[1:], bars[1:], strict=True))
-    return Expression(path, calls, any(call.name == "default" for call in calls))
+    return TemplateExpression(path, calls, any(call.name == "default" for call in calls))
 
 
 def read_path(inner: str, offset: int, scopes: int, after: str) -> Path:

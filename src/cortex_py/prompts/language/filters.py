@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import Literal
 
 from .placeholders import shown
-from .printing import Budget, joined, json_text, printed
+from .printing import RenderBudget, joined, json_text, printed
 
 __all__ = ["FILTERS", "Argument", "apply", "check_filter"]
 
@@ -58,11 +58,11 @@ _ISO = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class TemplateFilter:
     """One filter; `check` returns what is wrong with an argument."""
 
     takes: Literal["nothing", "optional", "required"]
-    act: Callable[[object, Argument | None, Budget], object]
+    act: Callable[[object, Argument | None, RenderBudget], object]
     check: Callable[[Argument], str | None] | None = None
 
 
@@ -82,7 +82,7 @@ def check_filter(name: str, arguments: Sequence[Argument]) -> str | None:
     return known.check(arguments[0]) if known.check and arguments else None
 
 
-def apply(name: str, value: object, argument: Argument | None, budget: Budget) -> object:
+def apply(name: str, value: object, argument: Argument | None, budget: RenderBudget) -> object:
     """Apply a filter to a value; its use must have passed `check_filter`."""
     budget.spend()
     return FILTERS[name].act(value, argument, budget)
@@ -91,7 +91,7 @@ def apply(name: str, value: object, argument: Argument | None, budget: Budget) -
 # -- what they do ------------------------------------------------------------------------------------
 
 
-def _date(value: object, argument: Argument | None, _: Budget) -> object:
+def _date(value: object, argument: Argument | None, _: RenderBudget) -> object:
     moment = _moment(value)
     if moment is None:
         return value
@@ -112,34 +112,34 @@ def _moment(value: object) -> datetime | None:
     return None
 
 
-def _truncate(value: object, argument: Argument | None, budget: Budget) -> object:
+def _truncate(value: object, argument: Argument | None, budget: RenderBudget) -> object:
     most = _TRUNCATE_AT if argument is None else int(argument)
     text = printed(value, budget)
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _join(value: object, argument: Argument | None, budget: Budget) -> object:
+def _join(value: object, argument: Argument | None, budget: RenderBudget) -> object:
     if isinstance(value, (list, tuple)):
         return joined(value, _JOINED_BY if argument is None else str(argument), budget)
     return value
 
 
-def _default(value: object, argument: Argument | None, _: Budget) -> object:
+def _default(value: object, argument: Argument | None, _: RenderBudget) -> object:
     return argument if value is None or value in ("", [], {}, ()) else value
 
 
-def _json(value: object, _: Argument | None, budget: Budget) -> object:
+def _json(value: object, _: Argument | None, budget: RenderBudget) -> object:
     return json_text(value, budget)
 
 
-def _length(value: object, _: Argument | None, budget: Budget) -> object:
+def _length(value: object, _: Argument | None, budget: RenderBudget) -> object:
     if isinstance(value, (list, tuple, Mapping)):
         return len(value)
     return len(printed(value, budget))
 
 
-def _on_text(change: Callable[[str], str]) -> Callable[[object, Argument | None, Budget], object]:
-    def act(value: object, _: Argument | None, budget: Budget) -> object:
+def _on_text(change: Callable[[str], str]) -> Callable[[object, Argument | None, RenderBudget], object]:
+    def act(value: object, _: Argument | None, budget: RenderBudget) -> object:
         text = printed(value, budget)
         budget.spend_on(len(text))
         return change(text)
@@ -172,14 +172,14 @@ def _check_join(argument: Argument) -> str | None:
     return None if isinstance(argument, str) else 'The filter `join` takes a text in quotes, as in `join ", "`.'
 
 
-FILTERS: dict[str, Filter] = {
-    "date": Filter("optional", _date, _check_date),
-    "truncate": Filter("optional", _truncate, _check_truncate),
-    "join": Filter("optional", _join, _check_join),
-    "default": Filter("required", _default),
-    "json": Filter("nothing", _json),
-    "upper": Filter("nothing", _on_text(str.upper)),
-    "lower": Filter("nothing", _on_text(str.lower)),
-    "trim": Filter("nothing", _on_text(str.strip)),
-    "length": Filter("nothing", _length),
+FILTERS: dict[str, TemplateFilter] = {
+    "date": TemplateFilter("optional", _date, _check_date),
+    "truncate": TemplateFilter("optional", _truncate, _check_truncate),
+    "join": TemplateFilter("optional", _join, _check_join),
+    "default": TemplateFilter("required", _default),
+    "json": TemplateFilter("nothing", _json),
+    "upper": TemplateFilter("nothing", _on_text(str.upper)),
+    "lower": TemplateFilter("nothing", _on_text(str.lower)),
+    "trim": TemplateFilter("nothing", _on_text(str.strip)),
+    "length": TemplateFilter("nothing", _length),
 }

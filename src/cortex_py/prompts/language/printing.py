@@ -40,7 +40,7 @@ class ListText(list[object]):
         return self._text
 
 
-class Budget:
+class RenderBudget:
     """How much work a rendering may still do, in steps and in time."""
 
     def __init__(self, seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,7 @@ class Budget:
         self._clock_at = self._left - _CLOCK_EVERY
 
 
-def printed(value: object, budget: Budget) -> str:
+def printed(value: object, budget: RenderBudget) -> str:
     """Text as it is, nothing for None, and anything else as JSON; a `ListText` by its own text."""
     if isinstance(value, str):
         return value
@@ -91,7 +91,7 @@ def printed(value: object, budget: Budget) -> str:
     return str(value)
 
 
-def joined(items: Iterable[object], between: str, budget: Budget) -> str:
+def joined(items: Iterable[object], between: str, budget: RenderBudget) -> str:
     """The printed items with a text between them."""
     pieces = _Pieces(budget)
     for number, item in enumerate(items):
@@ -101,7 +101,7 @@ def joined(items: Iterable[object], between: str, budget: Budget) -> str:
     return pieces.text()
 
 
-def json_text(value: object, budget: Budget) -> str:
+def json_text(value: object, budget: RenderBudget) -> str:
     """Any value as JSON on one line."""
     pieces = _Pieces(budget)
     _write(value, pieces, DEPTH_MOST)
@@ -130,7 +130,7 @@ def moment_text(moment: datetime) -> str:
 class _Pieces:
     """A growing text that cannot exceed its limits."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: RenderBudget) -> None:
         self._budget = budget
         self._pieces: list[str] = []
         self._size = 0

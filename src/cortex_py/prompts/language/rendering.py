@@ -17,10 +17,10 @@ from xml.etree import ElementTree
 
 from ...errors import LimitExceeded
 from ...records import JsonValue
-from .expressions import Expression, Path
+from .expressions import Path, TemplateExpression
 from .filters import apply
 from .placeholders import singular
-from .printing import DEPTH_MOST, Budget, moment_text, number_text, printed
+from .printing import DEPTH_MOST, RenderBudget, moment_text, number_text, printed
 from .syntax import Choice, Each, Node, Output, Template, Text
 
 __all__ = ["ITEMS_MOST", "OUTPUT_LONGEST", "RenderResult", "as_json", "as_xml", "render"]
@@ -140,7 +140,7 @@ def render(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> RenderResult:
     """Render a template. Raises `LimitExceeded` if it takes too much work, time or space."""
-    writer = _Writer(values, Budget(seconds, monotonic))
+    writer = _Writer(values, RenderBudget(seconds, monotonic))
     writer.write(template.nodes, None)
     return RenderResult("".join(writer.pieces), writer.missing())
 
@@ -179,7 +179,7 @@ class _Found:
 
 
 class _Writer:
-    def __init__(self, values: Mapping[str, object], budget: Budget) -> None:
+    def __init__(self, values: Mapping[str, object], budget: RenderBudget) -> None:
         self.pieces: list[str] = []
         self._values = values
         self._budget = budget
@@ -241,7 +241,7 @@ class _Writer:
 
     # -- values --------------------------------------------------------------------------------------
 
-    def _value(self, expression: Expression, scope: _Scope | None) -> object:
+    def _value(self, expression: TemplateExpression, scope: _Scope | None) -> object:
         found = self._find(expression.path, scope)
         if not found.there and not expression.optional:
             name = expression.path.root

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...errors import ContentSyntaxError, Fault, LimitExceeded
-from .expressions import Expression, Path, SyntaxFault, read_each, read_output, read_path
+from .expressions import Path, SyntaxFault, TemplateExpression, read_each, read_output, read_path
 from .placeholders import Mark, shown, singular, split
 
 CONTENT_LONGEST = 200_000
@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    expression: Expression
+    expression: TemplateExpression
 
 
 @dataclass(frozen=True, slots=True)
