@@ -19,15 +19,9 @@ SEARCH = "subcog://search/{query}"
 HELP = "subcog://help/{topic}"
 
 
-@pytest.fixture
-def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
-
-
 @pytest.fixture(params=[CURRENT])
-def client(cortex: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
-    with connected(build_server(cortex), request.param) as caller:
+def client(stubbed: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
+    with connected(build_server(stubbed), request.param) as caller:
         yield caller
 
 
@@ -67,10 +61,10 @@ def test_all_namespaces_are_offered(client: Caller) -> None:
     assert (len(offered), offered[0], offered[-1]) == (13, "decisions", "prompts")
 
 
-def test_ids_are_offered_by_their_beginning_newest_first(cortex: Cortex, client: Caller, clock: FakeClock) -> None:
+def test_ids_are_offered_by_their_beginning_newest_first(stubbed: Cortex, client: Caller, clock: FakeClock) -> None:
     ids = []
     for text in ("one", "two", "three"):
-        ids.insert(0, cortex.memories.capture(text).id)
+        ids.insert(0, stubbed.memories.capture(text).id)
         clock.advance(days=30)
     assert _offered(client, MEMORY, "id", "") == ids
     assert _offered(client, MEMORY, "id", ids[1][:8]) == [ids[1]]
@@ -81,9 +75,9 @@ def test_ids_are_offered_by_their_beginning_newest_first(cortex: Cortex, client:
     assert _offered(client, MEMORY, "id", "_") == []
 
 
-def test_tags_are_offered_for_a_search_most_used_first(cortex: Cortex, client: Caller) -> None:
-    cortex.memories.capture("one", tags=["database", "deploy"])
-    cortex.memories.capture("two", tags=["deploy", "auth"])
+def test_tags_are_offered_for_a_search_most_used_first(stubbed: Cortex, client: Caller) -> None:
+    stubbed.memories.capture("one", tags=["database", "deploy"])
+    stubbed.memories.capture("two", tags=["deploy", "auth"])
     assert _offered(client, SEARCH, "query", "") == ["deploy", "auth", "database"]
     assert _offered(client, SEARCH, "query", "D") == ["deploy", "database"]
     assert _offered(client, SEARCH, "query", "database") == ["database"]
@@ -91,35 +85,35 @@ def test_tags_are_offered_for_a_search_most_used_first(cortex: Cortex, client: C
     assert _offered(client, SEARCH, "query", "%") == []
 
 
-def test_no_more_than_a_hundred_values_are_offered(cortex: Cortex, client: Caller) -> None:
+def test_no_more_than_a_hundred_values_are_offered(stubbed: Cortex, client: Caller) -> None:
     for first in range(0, 110, 10):
-        cortex.memories.capture(f"Note {first}", tags=[f"tag-{number}" for number in range(first, first + 10)])
+        stubbed.memories.capture(f"Note {first}", tags=[f"tag-{number}" for number in range(first, first + 10)])
     assert len(_offered(client, SEARCH, "query", "tag-")) == 100
 
 
-def test_what_is_hidden_is_not_offered(cortex: Cortex, client: Caller, clock: FakeClock, tmp_path: Path) -> None:
-    deleted = cortex.memories.capture("one", tags=["deleted"])
-    archived = cortex.memories.capture("two", tags=["archived"])
-    cortex.memories.capture("three", tags=["expired"], ttl="1h")
-    seen = cortex.memories.capture("four", tags=["seen"])
+def test_what_is_hidden_is_not_offered(stubbed: Cortex, client: Caller, clock: FakeClock, tmp_path: Path) -> None:
+    deleted = stubbed.memories.capture("one", tags=["deleted"])
+    archived = stubbed.memories.capture("two", tags=["archived"])
+    stubbed.memories.capture("three", tags=["expired"], ttl="1h")
+    seen = stubbed.memories.capture("four", tags=["seen"])
     (tmp_path / "elsewhere").mkdir()
     settings = {"project": tmp_path / "elsewhere", "clock": clock, "backend": StubBackend()}
-    with Cortex.open(cortex.settings.home, **settings) as other:
+    with Cortex.open(stubbed.settings.home, **settings) as other:
         other.memories.capture("five", tags=["elsewhere"])
     assert len(_offered(client, MEMORY, "id", "")) == 4
-    cortex.memories.delete(deleted.id)
-    cortex.memories.update(archived.id, status="archived")
+    stubbed.memories.delete(deleted.id)
+    stubbed.memories.update(archived.id, status="archived")
     clock.advance(hours=1)
     assert _offered(client, MEMORY, "id", "") == [seen.id]
     assert _offered(client, MEMORY, "id", deleted.id) == []
     assert _offered(client, SEARCH, "query", "") == ["seen"]
-    cortex.memories.restore(deleted.id)
+    stubbed.memories.restore(deleted.id)
     assert _offered(client, MEMORY, "id", deleted.id) == [deleted.id]
     assert _offered(client, SEARCH, "query", "del") == ["deleted"]
 
 
-def test_nothing_is_offered_for_what_is_not_known(cortex: Cortex, client: Caller) -> None:
-    cortex.memories.capture("one", tags=["a"])
+def test_nothing_is_offered_for_what_is_not_known(stubbed: Cortex, client: Caller) -> None:
+    stubbed.memories.capture("one", tags=["a"])
     for template, argument in (
         (MEMORY, "colour"),
         (LISTING, ""),
@@ -129,8 +123,8 @@ def test_nothing_is_offered_for_what_is_not_known(cortex: Cortex, client: Caller
         assert _offered(client, template, argument, "") == []
 
 
-def test_nothing_is_offered_for_a_prompt(cortex: Cortex, client: Caller) -> None:
-    cortex.memories.capture("one", tags=["a"])
+def test_nothing_is_offered_for_a_prompt(stubbed: Cortex, client: Caller) -> None:
+    stubbed.memories.capture("one", tags=["a"])
     reference = PromptReference(name="review")
     answer = client.portal.call(client.client.complete, reference, {"name": "namespace", "value": ""})
     assert answer.values == []

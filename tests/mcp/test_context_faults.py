@@ -12,7 +12,7 @@ from cortex_py.mcp.registry import family_tools
 from cortex_py.mcp.server import build_server
 from cortex_py.store.database import Database
 
-from clients import CURRENT, connected
+from clients import connected
 from servers import http_server
 from stub_backend import StubBackend
 
@@ -24,11 +24,6 @@ def _is_told(told: dict[str, Any], named: str) -> None:
     assert (told["success"], told["error_code"]) == (False, "STORAGE_ERROR")
     assert told["error"]
     assert named in told["details"], told
-
-
-@pytest.fixture(params=[CURRENT])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

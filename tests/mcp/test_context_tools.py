@@ -13,17 +13,12 @@ from cortex_py.embedding.backends.backend import Backend
 from cortex_py.mcp.registry import TOOLS, family_tools
 from cortex_py.mcp.server import build_server
 
-from clients import CURRENT, MODES, TRANSPORTS, Caller, connected, served, stdio_transport
-from helpers import FakeClock, git
+from clients import MODES, TRANSPORTS, Caller, connected, served, stdio_transport
+from helpers import git
 from servers import http_server
 from stub_backend import StubBackend
 
 AWKWARD = "# Plan\r\n\r\n---\ntitle: x\n---\n  two  spaces \n\tand a tab, Zoë 東京 🐘, <!-- entry -->\x00\n\n\n"
-
-
-@pytest.fixture(params=[CURRENT])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture
@@ -31,13 +26,6 @@ def caller(shop: Path, cortex: Cortex, mode: str) -> Iterator[Caller]:
     """A client of a server in the shop, over the real model, on a clock that stands still."""
     with connected(build_server(cortex), mode) as connection:
         yield connection
-
-
-@pytest.fixture
-def quick(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    """A memory whose model knows only words: for what has nothing to do with meaning."""
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -318,15 +306,15 @@ def test_a_toolset_of_contexts_lists_only_them(home: Path, shop: Path, mode: str
     assert listed == [spec.name for spec in family_tools("context")]
 
 
-def test_what_only_reads_writes_nothing(quick: Cortex, project: Path, home: Path, mode: str) -> None:
-    with connected(build_server(quick), mode) as caller:
+def test_what_only_reads_writes_nothing(stubbed: Cortex, project: Path, home: Path, mode: str) -> None:
+    with connected(build_server(stubbed), mode) as caller:
         work = Work(caller, project)
         branch = work.branch("Prices")
         work.say(branch, "They rise")
         (found,) = work.found("rise", min_score=0.0)
-        before = (quick.memories.revision(), sorted(home.joinpath("memory").rglob("*")))
+        before = (stubbed.memories.revision(), sorted(home.joinpath("memory").rglob("*")))
         work.call("get_active_summary", branch_id=branch)
         work.found("rise")
         work.call("load_context", branch_id=branch, context_id=found["context_id"])
         work.call("get_context_graph_info", branch_id=branch)
-        assert (quick.memories.revision(), sorted(home.joinpath("memory").rglob("*"))) == before
+        assert (stubbed.memories.revision(), sorted(home.joinpath("memory").rglob("*"))) == before

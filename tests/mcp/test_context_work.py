@@ -20,7 +20,7 @@ from cortex_py.mcp.server import MemoryServer, Upkeep, build_server
 from cortex_py.memory.compression import CompressionResult
 from timing import MINUTE
 
-from clients import CURRENT, Caller, connected
+from clients import Caller, connected
 from helpers import FakeClock
 from stub_backend import StubBackend
 from witness import Witness
@@ -41,11 +41,6 @@ class HeldBackend(StubBackend):
         self.held.set()
         assert self.released.wait(SECONDS)
         return super().embed(texts, normalize=normalize)
-
-
-@pytest.fixture(params=[CURRENT])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

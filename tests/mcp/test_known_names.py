@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from cortex_py import Cortex
 from cortex_py.mcp.server import build_server
 
 from clients import Caller, connected
-from helpers import FakeClock
-from stub_backend import StubBackend
 
 SPELLINGS = (
     "the checkout service was slow today",
@@ -32,14 +29,8 @@ Install marzipan and run it. The marzipan cache lives beside the sources.
 
 
 @pytest.fixture
-def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
-
-
-@pytest.fixture
-def caller(cortex: Cortex) -> Iterator[Caller]:
-    with connected(build_server(cortex), "auto") as client:
+def caller(stubbed: Cortex) -> Iterator[Caller]:
+    with connected(build_server(stubbed), "auto") as client:
         yield client
 
 
@@ -163,9 +154,9 @@ def test_commands_are_not_entities(caller: Caller, text: str) -> None:
     assert extracted(caller, text)["entities"] == []
 
 
-def test_a_new_entity_is_found_in_earlier_memories(cortex: Cortex, caller: Caller) -> None:
+def test_a_new_entity_is_found_in_earlier_memories(stubbed: Cortex, caller: Caller) -> None:
     earlier = capture(caller, "somehow checkout services time out at noon")
     identity = create(caller, "Checkout Service")
     assert recalled(caller, 'entity:"Checkout Service"') == {earlier}
-    cortex.upkeep()
+    stubbed.upkeep()
     assert mentioned_in(caller, identity) == {earlier}

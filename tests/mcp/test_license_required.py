@@ -17,7 +17,7 @@ from cortex_py.licensing.licence import TIER_OF, KeyPair, issue, new_keypair
 from cortex_py.mcp.registry import TOOLS
 from cortex_py.mcp.server import build_server
 
-from clients import CURRENT, Caller, connected, served
+from clients import Caller, connected, served
 from helpers import FakeClock
 from stub_backend import StubBackend
 
@@ -85,11 +85,6 @@ def _opened(caller: Caller, project_id: str) -> set[str]:
 
 def _because(caller: Caller, project_id: str) -> str:
     return str(caller.failed("verify_response", project_id=project_id, response_text="It works.")["error"])
-
-
-@pytest.fixture(params=[CURRENT])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 def test_every_marked_tool_that_is_served_is_called_here() -> None:

@@ -13,7 +13,6 @@ from cortex_py.mcp.server import build_server
 
 from clients import Caller, connected
 from helpers import FakeClock, git
-from stub_backend import StubBackend
 
 TOOLS = {"prompt": "subcog_prompts", "template": "subcog_templates"}
 USE = {"prompt": "run", "template": "render"}
@@ -66,15 +65,9 @@ def repository(project: Path) -> None:
 
 
 @pytest.fixture
-def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
-
-
-@pytest.fixture
-def caller(cortex: Cortex) -> Iterator[Caller]:
+def caller(stubbed: Cortex) -> Iterator[Caller]:
     """A client of one protocol: what is answered in both is held against the definitions and the document elsewhere."""
-    with connected(build_server(cortex), "auto") as connection:
+    with connected(build_server(stubbed), "auto") as connection:
         yield connection
 
 
@@ -212,10 +205,10 @@ def test_a_variable_that_was_not_declared_stays_and_is_told(prompts: Texts, give
 
 
 @pytest.fixture
-def memories(cortex: Cortex, clock: FakeClock) -> list[str]:
+def memories(stubbed: Cortex, clock: FakeClock) -> list[str]:
     contents = ["Tokens live for an hour", "Use tabs", "Names are lower case\nand short"]
     for content, namespace in zip(contents, ("security", "patterns", "patterns"), strict=True):
-        cortex.memories.capture(content, namespace=namespace, tags=["auth"] if namespace == "security" else [])
+        stubbed.memories.capture(content, namespace=namespace, tags=["auth"] if namespace == "security" else [])
         clock.advance(minutes=1)
     return contents
 

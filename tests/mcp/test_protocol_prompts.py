@@ -17,7 +17,7 @@ from cortex_py import Cortex
 from cortex_py.mcp.server import MemoryServer, build_server
 from timing import MINUTE
 
-from clients import CURRENT, Caller, connected, stdio_transport
+from clients import Caller, connected, stdio_transport
 from helpers import git
 from servers import http_server
 from stub_backend import StubBackend
@@ -110,11 +110,6 @@ def repository(project: Path) -> None:
 def cortex(home: Path, project: Path) -> Iterator[Cortex]:
     with Cortex.open(home, project=project, backend=StubBackend()) as opened:
         yield opened
-
-
-@pytest.fixture(params=[CURRENT])
-def mode(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

@@ -21,21 +21,15 @@ HELP = ["capture", "recall", "filters", "resources", "errors"]
 
 
 @pytest.fixture
-def cortex(home: Path, project: Path, clock: FakeClock) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, clock=clock, backend=StubBackend()) as opened:
-        yield opened
-
-
-@pytest.fixture
-def client(cortex: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
+def client(stubbed: Cortex, request: pytest.FixtureRequest) -> Iterator[Caller]:
     """A client of one protocol unless a test asks for both: what stands in a page does not depend on it."""
-    with connected(build_server(cortex), getattr(request, "param", "auto")) as caller:
+    with connected(build_server(stubbed), getattr(request, "param", "auto")) as caller:
         yield caller
 
 
 @pytest.fixture
-def memory(cortex: Cortex, clock: FakeClock) -> Memory:
-    found = cortex.memories.capture("Use PostgreSQL", namespace="decisions", tags=["database"], source="a/b.md")
+def memory(stubbed: Cortex, clock: FakeClock) -> Memory:
+    found = stubbed.memories.capture("Use PostgreSQL", namespace="decisions", tags=["database"], source="a/b.md")
     clock.advance(seconds=1)
     return found
 
@@ -98,16 +92,16 @@ def test_the_addresses_that_tools_answer_with_can_be_read(client: Caller) -> Non
     assert (view["urn"], view["uri"]) == (captured["urn"], found["uri"])
 
 
-def test_a_memory_is_read_by_every_spelling_of_its_scoped_address(cortex: Cortex, client: Caller) -> None:
-    memory = cortex.memories.capture("Mend the cache", namespace="tech-debt")
+def test_a_memory_is_read_by_every_spelling_of_its_scoped_address(stubbed: Cortex, client: Caller) -> None:
+    memory = stubbed.memories.capture("Mend the cache", namespace="tech-debt")
     for domain in ("project", "_", "PROJECT", "%70roject"):
         for namespace in ("tech-debt", "_", "tech_debt", "Tech-Debt", "tech%2Ddebt"):
             for id in (memory.id, memory.id[:12]):
                 assert _json(client, f"subcog://{domain}/{namespace}/{id}")["id"] == memory.id
 
 
-def test_the_domain_of_a_person_has_two_names(cortex: Cortex, client: Caller) -> None:
-    memory = cortex.memories.capture("I like tabs", namespace="patterns", domain="user")
+def test_the_domain_of_a_person_has_two_names(stubbed: Cortex, client: Caller) -> None:
+    memory = stubbed.memories.capture("I like tabs", namespace="patterns", domain="user")
     for domain in ("user", "global"):
         assert _json(client, f"subcog://{domain}/patterns/{memory.id}")["domain"] == "user"
         assert _contents(client, f"subcog://{domain}/patterns") == ["I like tabs"]
@@ -121,16 +115,16 @@ def test_a_memory_is_not_read_by_the_address_of_another_scope(client: Caller, me
         assert (error.code, error.data["error"], error.data["uri"]) == (-32602, "MemoryNotFound", uri)
 
 
-def test_an_updated_memory_is_read_as_it_is_now(cortex: Cortex, client: Caller, memory: Memory) -> None:
-    cortex.memories.update(memory.id, content="Use SQLite")
+def test_an_updated_memory_is_read_as_it_is_now(stubbed: Cortex, client: Caller, memory: Memory) -> None:
+    stubbed.memories.update(memory.id, content="Use SQLite")
     assert _json(client, f"subcog://memory/{memory.id}")["content"] == "Use SQLite"
 
 
 @pytest.mark.parametrize("client", MODES, indirect=True)
-def test_a_prefix_of_several_memories_names_them(cortex: Cortex, clock: FakeClock, client: Caller) -> None:
-    first = cortex.memories.capture("one").id
+def test_a_prefix_of_several_memories_names_them(stubbed: Cortex, clock: FakeClock, client: Caller) -> None:
+    first = stubbed.memories.capture("one").id
     clock.repeat_prefix()
-    twins = [first, cortex.memories.capture("two").id]
+    twins = [first, stubbed.memories.capture("two").id]
     uri = f"subcog://memory/{twins[0][:8]}"
     error = client.unreadable(uri)
     assert (error.code, error.data["error"], error.data["uri"]) == (-32602, "AmbiguousId", uri)
@@ -140,12 +134,12 @@ def test_a_prefix_of_several_memories_names_them(cortex: Cortex, clock: FakeCloc
 # -- listings --------------------------------------------------------------------------------------
 
 
-def test_a_listing_shows_the_newest_first(cortex: Cortex, client: Caller, clock: FakeClock, memory: Memory) -> None:
-    cortex.memories.capture("Use Redis", namespace="decisions")
+def test_a_listing_shows_the_newest_first(stubbed: Cortex, client: Caller, clock: FakeClock, memory: Memory) -> None:
+    stubbed.memories.capture("Use Redis", namespace="decisions")
     clock.advance(seconds=1)
-    cortex.memories.capture("Lower case names", namespace="patterns")
+    stubbed.memories.capture("Lower case names", namespace="patterns")
     clock.advance(seconds=1)
-    cortex.memories.capture("I like tabs", namespace="decisions", domain="user")
+    stubbed.memories.capture("I like tabs", namespace="decisions", domain="user")
     assert _contents(client, "subcog://project/decisions") == ["Use Redis", "Use PostgreSQL"]
     assert _contents(client, "subcog://_/decisions") == ["I like tabs", "Use Redis", "Use PostgreSQL"]
     assert _contents(client, "subcog://project/_") == ["Lower case names", "Use Redis", "Use PostgreSQL"]
@@ -161,8 +155,8 @@ def test_a_listing_shows_the_newest_first(cortex: Cortex, client: Caller, clock:
     }
 
 
-def test_a_long_listing_is_cut_and_says_the_true_number(cortex: Cortex, client: Caller) -> None:
-    cortex.memories.capture_many([NewMemory(content=f"Step {number}", namespace="progress") for number in range(60)])
+def test_a_long_listing_is_cut_and_says_the_true_number(stubbed: Cortex, client: Caller) -> None:
+    stubbed.memories.capture_many([NewMemory(content=f"Step {number}", namespace="progress") for number in range(60)])
     listing = _json(client, "subcog://project/progress")
     assert (len(listing["results"]), listing["total"]) == (50, 60)
 
@@ -174,9 +168,9 @@ def test_the_namespaces_are_shown(client: Caller) -> None:
     assert len(shown["namespaces"]) == 13
 
 
-def test_the_topics_are_the_tags_with_their_counts(cortex: Cortex, client: Caller, memory: Memory) -> None:
-    cortex.memories.capture("Use Redis", namespace="decisions", tags=["cache", "database"])
-    cortex.memories.capture("I like tabs", namespace="patterns", tags=["style"], domain="user")
+def test_the_topics_are_the_tags_with_their_counts(stubbed: Cortex, client: Caller, memory: Memory) -> None:
+    stubbed.memories.capture("Use Redis", namespace="decisions", tags=["cache", "database"])
+    stubbed.memories.capture("I like tabs", namespace="patterns", tags=["style"], domain="user")
     assert _json(client, "subcog://topics") == {
         "topics": [
             {"tag": "database", "count": 2},
@@ -221,9 +215,9 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("client", MODES, indirect=True)
-def test_a_search_takes_any_text_once_encoded(cortex: Cortex, client: Caller) -> None:
+def test_a_search_takes_any_text_once_encoded(stubbed: Cortex, client: Caller) -> None:
     decoys = ("escape A kept", "escape / kept", "a b c", "Zoe", "nothing of the kind")
-    cortex.memories.capture_many([NewMemory(content=text, namespace="testing") for text in (*QUERIES, *decoys)])
+    stubbed.memories.capture_many([NewMemory(content=text, namespace="testing") for text in (*QUERIES, *decoys)])
     for query in QUERIES:
         found = _json(client, f"subcog://search/{quote(query, safe='')}")
         assert found == client.call("subcog_recall", query=query)
@@ -232,8 +226,8 @@ def test_a_search_takes_any_text_once_encoded(cortex: Cortex, client: Caller) ->
 
 
 @pytest.mark.parametrize("client", MODES, indirect=True)
-def test_a_search_reads_the_address_as_it_was_sent(cortex: Cortex, client: Caller) -> None:
-    cortex.memories.capture("up .. and away", namespace="testing")
+def test_a_search_reads_the_address_as_it_was_sent(stubbed: Cortex, client: Caller) -> None:
+    stubbed.memories.capture("up .. and away", namespace="testing")
     for query, sent in (("..", ".."), ("Zoë", "Zoë"), ("a b", "a b")):
         result = client.portal.call(client.client.session.read_resource, f"subcog://search/{sent}")
         assert json.loads(result.contents[0].text) == client.call("subcog_recall", query=query)
@@ -281,38 +275,38 @@ MARK = "zanzibar"
 Hide = Callable[[Cortex, FakeClock, Path], str]
 
 
-def _capture(cortex: Cortex, **more: Any) -> Memory:
-    return cortex.memories.capture(f"The {MARK} secret", namespace="decisions", tags=[MARK], **more)
+def _capture(stubbed: Cortex, **more: Any) -> Memory:
+    return stubbed.memories.capture(f"The {MARK} secret", namespace="decisions", tags=[MARK], **more)
 
 
-def _deleted(cortex: Cortex, clock: FakeClock, folder: Path) -> str:
-    return cortex.memories.delete(_capture(cortex).id).id
+def _deleted(stubbed: Cortex, clock: FakeClock, folder: Path) -> str:
+    return stubbed.memories.delete(_capture(stubbed).id).id
 
 
-def _purged(cortex: Cortex, clock: FakeClock, folder: Path) -> str:
-    return cortex.memories.delete(_capture(cortex).id, hard=True).id
+def _purged(stubbed: Cortex, clock: FakeClock, folder: Path) -> str:
+    return stubbed.memories.delete(_capture(stubbed).id, hard=True).id
 
 
-def _expired(cortex: Cortex, clock: FakeClock, folder: Path) -> str:
-    memory = _capture(cortex, ttl="1h")
+def _expired(stubbed: Cortex, clock: FakeClock, folder: Path) -> str:
+    memory = _capture(stubbed, ttl="1h")
     clock.advance(hours=1)
     return memory.id
 
 
-def _changed(cortex: Cortex, clock: FakeClock, folder: Path) -> str:
-    return cortex.memories.update(_capture(cortex).id, content="Nothing to see", tags=["plain"]).id
+def _changed(stubbed: Cortex, clock: FakeClock, folder: Path) -> str:
+    return stubbed.memories.update(_capture(stubbed).id, content="Nothing to see", tags=["plain"]).id
 
 
 def _set_aside(status: Any) -> Hide:
-    return lambda cortex, clock, folder: cortex.memories.update(_capture(cortex).id, status=status).id
+    return lambda stubbed, clock, folder: stubbed.memories.update(_capture(stubbed).id, status=status).id
 
 
 def _of_another(domain: Any, **settings: Any) -> Hide:
-    def capture(cortex: Cortex, clock: FakeClock, folder: Path) -> str:
+    def capture(stubbed: Cortex, clock: FakeClock, folder: Path) -> str:
         place = settings.get("project", "project")
         (folder / place).mkdir(exist_ok=True)
         others = {name: value for name, value in settings.items() if name != "project"}
-        home, backend = cortex.settings.home, StubBackend()
+        home, backend = stubbed.settings.home, StubBackend()
         with Cortex.open(home, project=folder / place, clock=clock, backend=backend, **others) as other:
             return _capture(other, domain=domain).id
 
@@ -347,27 +341,27 @@ SURFACES = [
 
 @pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN)
 def test_what_is_hidden_shows_on_no_surface(
-    cortex: Cortex, client: Caller, clock: FakeClock, tmp_path: Path, hide: Hide
+    stubbed: Cortex, client: Caller, clock: FakeClock, tmp_path: Path, hide: Hide
 ) -> None:
-    hidden = hide(cortex, clock, tmp_path)
+    hidden = hide(stubbed, clock, tmp_path)
     for domain in ("project", "user", "org"):
-        cortex.memories.capture("Plain to see", namespace="decisions", tags=["plain"], domain=domain)
+        stubbed.memories.capture("Plain to see", namespace="decisions", tags=["plain"], domain=domain)
     shown = {uri: client.read(uri) for uri in SURFACES}
     assert [uri for uri, text in shown.items() if MARK in text or (hidden in text and hide is not _changed)] == []
     assert [uri for uri, text in shown.items() if "plain" not in text] == []
 
 
-def test_what_is_hidden_would_have_shown(cortex: Cortex, client: Caller) -> None:
+def test_what_is_hidden_would_have_shown(stubbed: Cortex, client: Caller) -> None:
     for domain in ("project", "user", "org"):
-        _capture(cortex, domain=domain)
+        _capture(stubbed, domain=domain)
     assert [uri for uri in SURFACES if MARK not in client.read(uri)] == []
 
 
-def test_a_deleted_memory_has_no_address_until_it_is_restored(cortex: Cortex, client: Caller, memory: Memory) -> None:
+def test_a_deleted_memory_has_no_address_until_it_is_restored(stubbed: Cortex, client: Caller, memory: Memory) -> None:
     addresses = [f"subcog://memory/{memory.id}", f"subcog://project/decisions/{memory.id}", f"subcog://_/_/{memory.id}"]
-    cortex.memories.delete(memory.id)
+    stubbed.memories.delete(memory.id)
     assert {client.unreadable(uri).code for uri in addresses} == {-32602}
-    cortex.memories.restore(memory.id)
+    stubbed.memories.restore(memory.id)
     assert {_json(client, uri)["content"] for uri in addresses} == {"Use PostgreSQL"}
-    cortex.memories.delete(memory.id, hard=True)
+    stubbed.memories.delete(memory.id, hard=True)
     assert {client.unreadable(uri).code for uri in addresses} == {-32602}
