@@ -5,17 +5,30 @@ Processes are forked (see `forking`), which spares their imports, unless a test 
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+from starlette.types import ASGIApp
+
 from forking import cortex_command
 from helpers import MODELS
 
-__all__ = ["HttpServer", "StdioServer", "http_server", "serve_command", "serve_environment", "stdio_server"]
+__all__ = [
+    "HttpServer",
+    "StdioServer",
+    "app_server",
+    "http_server",
+    "serve_command",
+    "serve_environment",
+    "stdio_server",
+]
 
 
 def serve_command(*options: str, own_interpreter: bool = False) -> list[str]:
@@ -84,6 +97,20 @@ def http_server(
         # It has gone when nobody can write there any more.
         with process.stdout:
             process.stdout.read()
+
+
+@contextmanager
+def app_server(app: ASGIApp, **options: Any) -> Iterator[str]:
+    """An application on a port of loopback, in a thread of this process; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none", **options))
+        thread = threading.Thread(target=server.run, args=([bound],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 class StdioServer:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp
 
 from cortex_py.embedding.service import EmbeddingService
 from cortex_py.http.embeddings import embedding_routes
 
+from servers import app_server
 from stub_backend import StubBackend
 
 Opens = Callable[..., EmbeddingService]
@@ -39,21 +36,10 @@ def asking(opened: Opens) -> Asks:
     )
 
 
-@contextmanager
-def _serving(app: ASGIApp) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, ws="none", lifespan="off"))
-        thread = threading.Thread(target=server.run, args=([bound],))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
 @pytest.fixture
 def served() -> Iterator[Callable[[EmbeddingService], str]]:
     """Puts a service on a port of loopback and tells its address."""
     with ExitStack() as stack:
-        yield lambda service: stack.enter_context(_serving(Starlette(routes=embedding_routes(service))))
+        yield lambda service: stack.enter_context(
+            app_server(Starlette(routes=embedding_routes(service)), lifespan="off")
+        )

@@ -11,10 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from cases import each
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.embedding.service import EmbeddingService
-from cortex_py.errors import EmbeddingError, ModelCorrupt, ModelMissing
+from cortex_py.errors import ModelCorrupt, ModelMissing
 from cortex_py.http.embeddings import embedding_routes
 
 from stub_backend import StubBackend
@@ -100,14 +101,17 @@ def test_more_texts_than_are_answered_on_the_loop(asking: Asks) -> None:
     np.testing.assert_allclose(answer["embeddings"], StubBackend().embed(texts), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["stub", "STUB", "sentence-transformers/stub", "Sentence-Transformers/Stub"])
-@pytest.mark.parametrize("given", ["one text", ["one text", "two texts"]])
-def test_openai_form(asking: Asks, name: str, given: str | list[str]) -> None:
+@each("name", ["stub", "STUB", "sentence-transformers/stub", "Sentence-Transformers/Stub"])
+@each("given", ["one text", ["one text", "two texts"]])
+@each("encoding", ["float", "base64"])
+def test_openai_form(asking: Asks, name: str, given: str | list[str], encoding: str) -> None:
     texts = [given] if isinstance(given, str) else given
-    request = {"input": given, "model": name, "dimensions": 32, "user": "someone"}
+    request = {"input": given, "model": name, "dimensions": 32, "user": "someone", "encoding_format": encoding}
     answer = asking().post("/v1/embeddings", json=request).json()
     tokens = sum(map(StubBackend().count_tokens, texts))
     vectors = [entry.pop("embedding") for entry in answer["data"]]
+    if encoding == "base64":
+        vectors = [np.frombuffer(base64.b64decode(one), "<f4") for one in vectors]
     np.testing.assert_allclose(vectors, StubBackend().embed(texts), atol=1e-6)
     assert answer == {
         "object": "list",
@@ -135,13 +139,6 @@ def test_dimensions_that_are_known_only_afterwards(asking: Asks) -> None:
     assert _error(client.post("/v1/embeddings", json={**request, "dimensions": 3})) == (422, "VALIDATION_ERROR")
     answer = client.post("/v1/embeddings", json={**request, "dimensions": 2}).json()
     np.testing.assert_allclose(answer["data"][0]["embedding"], [0.6, 0.8])
-
-
-def test_base64_is_the_bytes_of_little_endian_floats(asking: Asks) -> None:
-    request = {"input": TEXT, "model": "stub", "encoding_format": "base64"}
-    (entry,) = asking().post("/v1/embeddings", json=request).json()["data"]
-    found = np.frombuffer(base64.b64decode(entry["embedding"]), "<f4")
-    np.testing.assert_allclose(found, StubBackend().embed([TEXT])[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("path", ["/models", "/v1/models"])
@@ -199,11 +196,10 @@ def test_each_server_counts_for_itself(asking: Asks) -> None:
     assert 'path="/embed"' not in second.get("/metrics").text
 
 
-@pytest.mark.parametrize("path", POSTED)
-@pytest.mark.parametrize(
+@each("path", POSTED)
+@each(
     "body",
     [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b'{"text": "\\ud800"}', b"{}"],
-    ids=["nothing", "cut off", "a list", "null", "a text", "not UTF-8", "half a surrogate", "no fields"],
 )
 def test_what_is_no_request_is_refused(asking: Asks, path: str, body: bytes) -> None:
     assert _error(asking().post(path, content=body)) == (422, "VALIDATION_ERROR")
@@ -255,19 +251,18 @@ def test_refusals_say_what_to_do(asking: Asks) -> None:
     assert "'stub'" in other
 
 
-@pytest.mark.parametrize("path", POSTED)
-def test_a_text_that_is_too_long(asking: Asks, path: str) -> None:
-    client = asking(max_text_length=10)
-    assert _error(client.post(path, json=_with_text(path, "x" * 11))) == (422, "TEXT_TOO_LONG")
-    assert client.post(path, json=_with_text(path, "x" * 10)).status_code == 200
-
-
-@pytest.mark.parametrize("path", POSTED)
-def test_a_text_that_the_profile_refuses(asking: Asks, path: str) -> None:
-    code, strict = asking(), asking(profile="strict")
-    assert _error(code.post(path, json=_with_text(path, "a\0b"))) == (422, "SECURITY_VIOLATION")
-    assert code.post(path, json=_with_text(path, "cat ../notes")).status_code == 200
-    assert _error(strict.post(path, json=_with_text(path, "cat ../notes"))) == (422, "SECURITY_VIOLATION")
+@each("path", POSTED)
+def test_a_text_that_is_too_long_or_that_the_profile_refuses(asking: Asks, path: str) -> None:
+    short, code, strict = asking(max_text_length=10), asking(), asking(profile="strict")
+    for client, text, refused in (
+        (short, "x" * 11, "TEXT_TOO_LONG"),
+        (short, "x" * 10, None),
+        (code, "a\0b", "SECURITY_VIOLATION"),
+        (code, "cat ../notes", None),
+        (strict, "cat ../notes", "SECURITY_VIOLATION"),
+    ):
+        answer = client.post(path, json=_with_text(path, text))
+        assert _error(answer) == (422, refused) if refused else answer.status_code == 200
 
 
 @pytest.mark.parametrize("path", POSTED)
@@ -304,28 +299,25 @@ def test_where_there_is_a_token_it_is_the_caller(opened: Opens) -> None:
     assert there.post("/embed", json={"text": "b"}).status_code == 429
 
 
-@pytest.mark.parametrize("path", POSTED)
-@pytest.mark.parametrize("error", [ModelMissing, ModelCorrupt])
-def test_a_model_that_is_not_usable(asking: Asks, path: str, error: type[EmbeddingError]) -> None:
-    broken = Broken(error("The model is not there.", remedy="Run `cortex model install`."), missing=True)
-    answer = asking(broken).post(path, json=POSTED[path])
-    assert _error(answer) == (503, "INTERNAL_ERROR")
-    assert "cortex model install" in answer.json()["error"]["message"]
+@each("path", POSTED)
+def test_a_model_that_is_not_usable_or_fails(asking: Asks, path: str) -> None:
+    told = "Run `cortex model install`."
+    for error, missing, status, words in (
+        (ModelMissing("The model is not there.", remedy=told), True, 503, told),
+        (ModelCorrupt("The model is damaged.", remedy=told), True, 503, told),
+        (RuntimeError("out of memory"), False, 500, "out of memory"),
+    ):
+        answer = asking(Broken(error, missing=missing)).post(path, json=POSTED[path])
+        assert _error(answer) == (status, "INTERNAL_ERROR")
+        assert words in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("path", POSTED)
-def test_a_model_that_fails(asking: Asks, path: str) -> None:
-    answer = asking(Broken(RuntimeError("out of memory"))).post(path, json=POSTED[path])
-    assert _error(answer) == (500, "INTERNAL_ERROR")
-    assert "out of memory" in answer.json()["error"]["message"]
-
-
-@pytest.mark.parametrize("path", POSTED)
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-def test_another_method(asking: Asks, path: str, method: str) -> None:
-    answer = asking().request(method, path)
-    assert _error(answer) == (405, "VALIDATION_ERROR")
-    assert answer.headers["allow"] == "POST"
+@each("path", POSTED)
+def test_another_method(asking: Asks, path: str) -> None:
+    for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+        answer = asking().request(method, path)
+        assert _error(answer) == (405, "VALIDATION_ERROR")
+        assert answer.headers["allow"] == "POST"
 
 
 @pytest.mark.parametrize("path", ["/models", "/v1/models", "/metrics", "/openapi.json"])

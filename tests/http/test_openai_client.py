@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from cases import each
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.guards import SlidingWindow
 from cortex_py.embedding.service import EmbeddingService
@@ -41,7 +42,7 @@ def client(opened: Opens, served: Serves, model: Backend) -> Iterator[openai.Ope
         yield made
 
 
-@pytest.mark.parametrize("encoding", ["float", "base64", None])
+@each("encoding", ["float", "base64", None])
 def test_vectors_are_those_of_the_model(client: openai.OpenAI, model: Backend, encoding: str | None) -> None:
     options = {"encoding_format": encoding} if encoding else {}
     answer = client.embeddings.create(input=TEXTS, model=model.model_name, **options)
@@ -54,43 +55,14 @@ def test_vectors_are_those_of_the_model(client: openai.OpenAI, model: Backend, e
     assert answer.usage.total_tokens == sum(map(model.count_tokens, TEXTS))
 
 
-def test_a_single_text(client: openai.OpenAI, model: Backend) -> None:
-    answer = client.embeddings.create(
-        input=TEXTS[0], model=f"sentence-transformers/{model.model_name}", dimensions=384, user="someone"
-    )
-    (entry,) = answer.data
-    np.testing.assert_allclose(entry.embedding, model.embed(TEXTS[:1])[0], atol=1e-6)
-
-
-def test_models(client: openai.OpenAI, model: Backend) -> None:
+def test_a_single_text_and_the_list_of_models(client: openai.OpenAI, model: Backend) -> None:
     (served,) = client.models.list().data
-    assert (served.id, served.object) == (model.model_name, "model")
-    assert served.to_dict()["dimensions"] == 384
+    assert (served.id, served.object, served.to_dict()["dimensions"]) == (model.model_name, "model", 384)
+    answer = client.embeddings.create(input=TEXTS[0], model=f"sentence-transformers/{served.id}", dimensions=384)
+    np.testing.assert_allclose(answer.data[0].embedding, model.embed(TEXTS[:1])[0], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "request_", [{"model": "gpt-9"}, {"input": [1, 2]}, {"input": ""}, {"dimensions": 64}], ids=str
-)
-def test_what_is_not_understood(client: openai.OpenAI, model: Backend, request_: dict) -> None:
-    import openai
-
-    with pytest.raises(openai.UnprocessableEntityError) as caught:
-        client.embeddings.create(**{"input": "text", "model": model.model_name, **request_})
-    assert caught.value.code == "VALIDATION_ERROR"
-
-
-def test_the_rate_limit(opened: Opens, served: Serves) -> None:
-    import openai
-
-    with _client(served(opened(limiter=SlidingWindow(1)))) as client:
-        client.embeddings.create(input="one", model="stub")
-        with pytest.raises(openai.RateLimitError) as caught:
-            client.embeddings.create(input="two", model="stub")
-    assert caught.value.code == "RATE_LIMITED"
-    assert 1 <= int(caught.value.response.headers["retry-after"]) <= 60
-
-
-def test_a_missing_model(opened: Opens, served: Serves) -> None:
+def test_refusals_are_the_errors_of_the_client(opened: Opens, served: Serves) -> None:
     import openai
 
     class Missing(StubBackend):
@@ -98,7 +70,17 @@ def test_a_missing_model(opened: Opens, served: Serves) -> None:
         def fingerprint(self) -> str:
             raise ModelMissing("The model is not there.", remedy="Run `cortex model install`.")
 
-    with _client(served(opened(Missing()))) as client, pytest.raises(openai.InternalServerError) as caught:
+    with _client(served(opened(limiter=SlidingWindow(1)))) as client:
+        for wrong in ({"model": "gpt-9"}, {"input": [1, 2]}, {"input": ""}, {"dimensions": 64}):
+            with pytest.raises(openai.UnprocessableEntityError) as refused:
+                client.embeddings.create(**{"input": "text", "model": "stub", **wrong})
+            assert refused.value.code == "VALIDATION_ERROR"
         client.embeddings.create(input="one", model="stub")
-    assert (caught.value.status_code, caught.value.code) == (503, "INTERNAL_ERROR")
-    assert "cortex model install" in caught.value.message
+        with pytest.raises(openai.RateLimitError) as limited:
+            client.embeddings.create(input="two", model="stub")
+    assert limited.value.code == "RATE_LIMITED"
+    assert 1 <= int(limited.value.response.headers["retry-after"]) <= 60
+    with _client(served(opened(Missing()))) as client, pytest.raises(openai.InternalServerError) as failed:
+        client.embeddings.create(input="one", model="stub")
+    assert (failed.value.status_code, failed.value.code) == (503, "INTERNAL_ERROR")
+    assert "cortex model install" in failed.value.message

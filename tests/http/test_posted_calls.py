@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from numpy.typing import NDArray
 from starlette.applications import Starlette
 
@@ -25,6 +23,7 @@ from operations.raw_calls import answer, call, connection, send_call
 from timing import MINUTE
 
 from helpers import FakeClock
+from servers import app_server
 from stub_backend import StubBackend
 
 
@@ -60,18 +59,9 @@ def app(cortex: Cortex) -> Starlette:
 
 @pytest.fixture
 def url(cortex: Cortex, app: Starlette, backend: Held) -> Iterator[str]:
-    protocol = connection_class(Limits.of(cortex.settings))
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", lifespan="on", http=protocol)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([bound],))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
-        finally:
-            backend.go.set()
-            server.should_exit = True
-            thread.join()
+    with app_server(app, http=connection_class(Limits.of(cortex.settings)), lifespan="on") as address:
+        yield address
+        backend.go.set()
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 import signal
@@ -13,23 +12,25 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 from cortex_py.errors import InvalidInput
 from cortex_py.http.connections import bind_ports
 from cortex_py.http.sessions import SharedPage
 from cortex_py.mcp.reference.rendering import requests_of
+from operations.raw_calls import get
+from timing import MINUTE
 
 from servers import http_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 
-def _until(done: Callable[[], Any], seconds: float = 60.0) -> Any:
+def _until(done: Callable[[], Any]) -> Any:
     """What a check answers once it is true."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + MINUTE
     while not (found := done()):
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
@@ -40,33 +41,16 @@ def _children(pid: int) -> set[int]:
     return {int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 
-def _asked(url: str, path: str, headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
-    """One request on a connection of its own, which any worker may take."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    connection.request("GET", path, headers=headers or {})
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer
-
-
 def _called(url: str, tool: str, **arguments: Any) -> str:
     """A tool's answer in the handshake protocol, each request on a connection of its own."""
-    import json
-
     first = requests_of("2025-11-25")[0]
-    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-    text = ""
-    for request in (first, call):
-        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        connection.request("POST", "/mcp", json.dumps(request), headers)
-        answer = connection.getresponse()
-        assert answer.status == 200
+    asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    accept = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    for request in (first, asked):
+        answer = httpx2.post(f"{url}/mcp", json=request, headers=accept, timeout=MINUTE)
+        assert answer.status_code == 200
         assert "mcp-session-id" not in answer.headers
-        text = answer.read().decode()
-        connection.close()
-    return text
+    return answer.text
 
 
 @pytest.mark.slow
@@ -89,10 +73,10 @@ def test_workers_answer_as_one_server_and_are_started_again(home: Path, project:
         # A session of the page begun in one worker is known in all.
         assert server.process.stdout is not None
         link = _until(lambda: re.search(r"/session\?code=\S+", server.process.stdout.readline()))[0]  # type: ignore[union-attr]
-        cookie = (_asked(server.url, link).headers["Set-Cookie"] or "").partition(";")[0]
+        cookie = get(server.url, link)[1]["set-cookie"].partition(";")[0]
         for _ in range(8):
-            assert _asked(server.url, "/", {"Cookie": cookie}).status == 200
-            assert _asked(server.url, link).status == 401  # the link works once
+            assert get(server.url, "/", Cookie=cookie)[0] == 200
+            assert get(server.url, link)[0] == 401  # the link works once
 
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from cortex_py import Cortex
 from cortex_py.http.server import build_app
 from cortex_py.http.sessions import page_address
 
 from browser import Browser, Tab, browser_program, running_browser
+from servers import app_server
 from stub_backend import StubBackend
 
 # Read before the environment is cleared. Set where a machine without a browser is a fault.
@@ -37,19 +35,9 @@ class Served:
 @contextmanager
 def _serving(cortex: Cortex) -> Iterator[Served]:
     app = build_app(cortex)
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=1)
-        )
-        thread = threading.Thread(target=server.run, args=([bound],))
-        thread.start()
-        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
-        try:
-            yield Served(url, cortex, lambda: page_address(url, app.state.page_links))
-        finally:
-            app.state.end_streams()
-            server.should_exit = True
-            thread.join()
+    with app_server(app, timeout_graceful_shutdown=1) as url:
+        yield Served(url, cortex, lambda: page_address(url, app.state.page_links))
+        app.state.end_streams()
 
 
 @pytest.fixture

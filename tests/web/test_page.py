@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_memories import HOSTILE
 
 from cortex_py.errors import MemoryNotFound
 
@@ -108,19 +107,6 @@ def test_the_keyboard_reaches_everything(serve: Serve, look: Look) -> None:
     tab.wait("!document.querySelector('dialog')")
 
 
-@pytest.mark.slow
-def test_everything_can_be_read_without_javascript(serve: Serve, look: Look) -> None:
-    served = serve()
-    memory = served.cortex.memories.capture("Use tabs in Makefiles", tags=["make"])
-    tab = look(served, "/?q=makefiles", script=False)
-    # Scripts of the test still run; those of the page do not.
-    assert tab.run("document.querySelector('.facets')") is None
-    assert "Use tabs in Makefiles" in tab.text("main")
-    tab.go(f"{served.url}/memories/{memory.id}")
-    assert "Use tabs in Makefiles" in tab.text("main")
-    assert "make" in tab.text("dl")
-
-
 def _go_and_wait(tab: Tab, url: str, selector: str) -> None:
     tab.go(url)
     tab.wait(f"!!document.querySelector('{selector}')")
@@ -184,7 +170,9 @@ def test_of_two_windows_the_second_cannot_overwrite_the_first(serve: Serve, look
         tab.run(f"document.querySelector('#content').value = '{text}'")
         tab.click(".save")
         tab.wait("!!document.querySelector('.notice')")
-    assert "version 2" in two.text(".notice")
+    told = two.text(".notice")
+    assert "version 2" in told
+    assert told.count("Read it again") == 1
     assert served.cortex.memories.get(memory.id).content == "Second"
     assert two.run("document.querySelector('#content').value") == "Third", "what was typed is not lost"
 
@@ -201,18 +189,6 @@ def test_a_link_to_a_memory_that_is_gone_says_so_and_keeps_its_address(serve: Se
         assert tab.run("document.querySelector('.results')") is None
         assert tab.text(".error") == f"There is no memory '{id}'. Search for it; a deleted memory can be restored."
         assert tab.run("location.pathname") == f"/memories/{id}"
-
-
-@pytest.mark.slow
-def test_an_error_says_once_what_to_do(serve: Serve, look: Look) -> None:
-    served = serve()
-    memory = served.cortex.memories.capture("First")
-    tab = look(served)
-    _go_and_wait(tab, f"{served.url}/memories/{memory.id}", ".edit")
-    tab.click(".edit")
-    served.cortex.memories.update(memory.id, content="Second")
-    tab.click(".save")
-    assert tab.wait("document.querySelector('.notice')?.innerText").count("Read it again") == 1
 
 
 @pytest.mark.slow
@@ -235,30 +211,6 @@ def test_staged_memories_are_decided_by_keyboard(serve: Serve, look: Look) -> No
 
 
 @pytest.mark.slow
-def test_hostile_memories_run_nothing(serve: Serve, look: Look) -> None:
-    served = serve()
-    memories = served.cortex.memories
-    kept = [memories.capture(text, tags=["hostile"]) for text in HOSTILE]
-    assert len(kept) >= 50
-    whole = memories.capture("\n\n".join(HOSTILE))
-    tab = look(served)
-    tab.wait("document.querySelectorAll('.results li').length === 20")
-    for selector in ("/?q=script%20onerror", f"/memories/{whole.id}?q=script", f"/memories/{kept[0].id}"):
-        tab.go(served.url + selector)
-        tab.wait("!!document.querySelector('.facets, .edit')")
-        assert tab.run("window.ran") is None
-        assert tab.violations() == []
-        assert (
-            tab.run(
-                "document.querySelectorAll('main :is(script, img, iframe, svg, object, embed, style, base)').length"
-            )
-            == 0
-        )
-        links = tab.run("[...document.querySelectorAll('main a')].map(one => one.href)")
-        assert all(link.startswith(("http://", "https://")) for link in links)
-
-
-@pytest.mark.slow
 def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
     served = serve(read_only=True)
     memory = served.cortex.memories.capture("Only read")
@@ -276,29 +228,24 @@ def test_a_read_only_server_offers_no_change(serve: Serve, look: Look) -> None:
 @pytest.mark.slow
 def test_an_answer_is_checked_claim_by_claim(serve: Serve, look: Look, project: Path) -> None:
     (project / "limits.py").write_text("TIMEOUT = 30\n\n\ndef read_limits():\n    return TIMEOUT\n")
-    tab = look(serve(), "/check")
-    tab.wait("document.activeElement.id === 'answer'")
-    tab.type("The function read_limits is in limits.py. The file missing_thing.py defines parse_everything.")
-    tab.click("main button.primary")
-    tab.wait("document.querySelectorAll('.claims > li').length >= 2")
+    (project / "view.py").write_text("def render_page():\n    return 'the page is rendered with care'\n")
+    served = serve()
+    tab = look(served, "/check")
+
+    def check(text: str, claims: int) -> None:
+        tab.wait("document.activeElement.id === 'answer'")
+        tab.type(text)
+        tab.click("main button.primary")
+        tab.wait(f"document.querySelectorAll('.claims > li').length >= {claims}")
+
+    check("The function read_limits is in limits.py. The file missing_thing.py defines parse_everything.", 2)
     verdicts = tab.run("[...document.querySelectorAll('.claims .verdict')].map(one => one.className)")
     assert verdicts[0] == "verdict good"
     assert verdicts[-1] in ("verdict warn", "verdict bad")
     assert "limits.py" in tab.text(".claims .evidence")
-
-
-@pytest.mark.slow
-def test_what_is_not_verified_has_no_evidence(serve: Serve, look: Look, project: Path) -> None:
-    (project / "view.py").write_text("def render_page():\n    return 'the page is rendered with care'\n")
-    served = serve()
-    text = "The page is rendered with React."
-    (found,) = served.cortex.grounding.verify(text).findings
-    assert found.verdict == "unverified"
-    tab = look(served, "/check")
-    tab.wait("document.activeElement.id === 'answer'")
-    tab.type(text)
-    tab.click("main button.primary")
-    assert tab.wait("document.querySelector('.claims .verdict')?.innerText") == "unverified"
+    tab.go(f"{served.url}/check")
+    check("The page is rendered with React.", 1)
+    assert tab.text(".claims .verdict") == "unverified"
     assert tab.run("document.querySelector('.claims .evidence')") is None
 
 
@@ -306,20 +253,16 @@ def test_what_is_not_verified_has_no_evidence(serve: Serve, look: Look, project:
 def test_lines_of_work_show_where_they_stand(serve: Serve, look: Look) -> None:
     served = serve()
     contexts = served.cortex.contexts
+    tab = look(served, "/lines")
+    tab.wait("!!document.querySelector('.count code')")
+    assert tab.text(".count") == "There is no line of work yet. cortex branch create begins one."
     branch = contexts.create_branch("Import of suppliers")
     contexts.append(branch.id, "We decided to read the feed as CSV. Should we keep the XML reader?", "user")
-    tab = look(served, "/lines")
+    _go_and_wait(tab, f"{served.url}/lines", ".lines summary")
     tab.click(".lines summary")
     shown = tab.wait("document.querySelector('.summary ul') && document.querySelector('.lines').innerText")
     assert "Import of suppliers" in shown
     assert "XML reader" in shown
-
-
-@pytest.mark.slow
-def test_a_command_is_shown_as_one(serve: Serve, look: Look) -> None:
-    tab = look(serve(), "/lines")
-    tab.wait("!!document.querySelector('.count code')")
-    assert tab.text(".count") == "There is no line of work yet. cortex branch create begins one."
 
 
 @pytest.mark.slow

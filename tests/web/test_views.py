@@ -383,8 +383,14 @@ def test_every_view_is_accessible(serve: Serve, look: Look, width: int, dark: bo
 @pytest.mark.slow
 def test_every_view_can_be_read_without_javascript(serve: Serve, look: Look) -> None:
     served = serve()
-    _fill(served.cortex)
-    tab = look(served, script=False)
+    memory = _fill(served.cortex)
+    tab = look(served, f"/memories/{memory.id}", script=False)
+    # Scripts of the test still run; those of the page do not.
+    assert "After" in tab.text("main")
+    assert "x" * 60 in tab.text("dl")
+    tab.go(f"{served.url}/?q=postgresql")
+    assert tab.run("document.querySelector('.facets')") is None
+    assert "Orders are kept in PostgreSQL." in tab.text("main")
     for path, text in (
         ("/timeline", "Import of suppliers"),
         ("/graph", "Maria Keller WorksAt Acme"),
@@ -409,6 +415,8 @@ def test_hostile_texts_run_nothing_in_any_view(serve: Serve, look: Look, project
     for text in HOSTILE:
         memory = cortex.memories.capture(text, tags=["<img src=x onerror=window.ran=1>"], namespace="decisions")
         cortex.graph.create(text[:120], "Concept")
+    assert len(HOSTILE) >= 50
+    whole = cortex.memories.capture("\n\n".join(HOSTILE))
     names = [one.id for one in cortex.graph.entities(limit=60)[0]]
     for one, other in pairwise(names):
         cortex.graph.relate(one, other, "RelatesTo")
@@ -425,6 +433,8 @@ def test_hostile_texts_run_nothing_in_any_view(serve: Serve, look: Look, project
         ("/next", "!!document.querySelector('.injected')"),
         ("/doctor", "!!document.querySelector('#snapshots li')"),
         (f"/memories/{memory.id}", "!!document.querySelector('.difference')"),
+        (f"/memories/{whole.id}?q=script", "!!document.querySelector('.edit')"),
+        ("/?q=script%20onerror", "!!document.querySelector('.facets')"),
         ("/graph?plain=1", "document.querySelectorAll('li').length > 50"),
     ):
         _see(tab, served.url + path, ready)
@@ -438,6 +448,8 @@ def test_hostile_texts_run_nothing_in_any_view(serve: Serve, look: Look, project
         assert tab.violations() == [], path
         inside = "main :is(script, img, iframe, svg:not(.spark), object, embed, style, base)"
         assert tab.run(f"document.querySelectorAll('{inside}').length") == 0, path
+        links = tab.run("[...document.querySelectorAll('main a')].map(one => one.href)")
+        assert all(link.startswith(("http://", "https://")) for link in links), path
 
 
 @pytest.mark.slow

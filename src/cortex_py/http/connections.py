@@ -4,8 +4,8 @@ Granian 2.8 was tried in place of this module. Nine tests of limits fail with it
 late header gets no answer, headers above the bound and 100,000 pipelined requests pass, and a full server refuses
 nobody. A call takes the same processor time (7.2 ms) as with uvicorn, which FastMCP needs anyway.
 
-The limits touch the insides of uvicorn's protocol class; `tests/http/test_uvicorn_adapter.py` guards them. One sweep a
-second measures all connections, instead of a timer for each.
+The limits touch the insides of uvicorn's protocol class; `tests/http/test_connection_limits.py` guards them. One sweep
+a second measures all connections, instead of a timer for each.
 
 With `--workers`, the first process binds the port and forks the others. It serves nothing itself: it restarts a worker
 that has died, and passes on the signal to stop. On Linux each worker has a socket of its own on the port, and the
