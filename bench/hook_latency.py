@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.hooks.turns import Turn, append_turn
+from cortex_py.hooks.turns import RawTurn, append_turn
 from latency import _backend, fill
 from train_gate import read_turns
 
@@ -114,7 +114,9 @@ def _append_turns(home: Path, project: Path) -> None:
     for number, turn in enumerate(islice(cycle(kept), TURNS)):
         # A session of its own in each round, so that texts repeat, as in life, but sessions do not.
         session = f"{turn.session}-{number // len(kept)}"
-        made: Turn = replace(turn, id=f"bench{number:08}", session=session, cwd=str(project), at="2026-01-01T00:00:00Z")
+        made: RawTurn = replace(
+            turn, id=f"bench{number:08}", session=session, cwd=str(project), at="2026-01-01T00:00:00Z"
+        )
         append_turn(home, made)
 
 

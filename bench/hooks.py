@@ -34,7 +34,7 @@ import cortex_py.hooks.selection as selection_module
 from cortex_py import Cortex
 from cortex_py.hooks.cold import MOST_GIVEN as MOST_COLD
 from cortex_py.hooks.cold import answer_cold, find_cold
-from cortex_py.hooks.selection import MOST_GIVEN, Limits, certain
+from cortex_py.hooks.selection import MOST_GIVEN, HookLimits, certain
 from ranking_samples import KeptVectors, default_backend, engine
 
 import report
@@ -233,22 +233,22 @@ class Asked:
         return {"client": "bench", "session": "bench", "cwd": str(self._home), "text": text}
 
 
-def counted(found: Found, least: Limits, most: int) -> Counts:
+def counted(found: Found, least: HookLimits, most: int) -> Counts:
     counts = Counts()
     for prompt, scored in found:
         counts.add(prompt, set(certain(scored, least)[:most]))
     return counts
 
 
-def choose(by_source: dict[str, Found], most: int, *, each: bool) -> tuple[Limits, dict[str, Counts]]:
+def choose(by_source: dict[str, Found], most: int, *, each: bool) -> tuple[HookLimits, dict[str, Counts]]:
     """The limits that keep to the bounds and meet most prompts, and the counts of all sources with them.
 
     The bounds hold on each source and the worst one decides; or, but for off-topic prompts, the average of the sources.
     """
     deciding = [by_source[name] for name in CHOSEN_BY if name in by_source]
-    best: tuple[tuple[float, ...], Limits] | None = None
+    best: tuple[tuple[float, ...], HookLimits] | None = None
     for floor, margin in product(FLOORS, MARGINS):
-        figures = [counted(found, Limits(floor, margin), most).figures for found in deciding]
+        figures = [counted(found, HookLimits(floor, margin), most).figures for found in deciding]
         if not each:
             met, unneeded, off = zip(*figures, strict=True)
             figures = [(sum(met) / len(met), sum(unneeded) / len(unneeded), max(off))]
@@ -256,7 +256,7 @@ def choose(by_source: dict[str, Found], most: int, *, each: bool) -> tuple[Limit
             shares = [one[0] for one in figures]
             rank = (min(shares), sum(shares), floor, margin)
             if best is None or rank > best[0]:
-                best = rank, Limits(floor, margin)
+                best = rank, HookLimits(floor, margin)
     if best is None:
         raise SystemExit("no limits keep to the bounds")
     return best[1], {source: counted(found, best[1], most) for source, found in by_source.items()}
@@ -273,7 +273,7 @@ def show(title: str, counts: dict[str, Counts]) -> list[list[object]]:
     return rows
 
 
-def write_limits(chosen: dict[str, Limits], sources: Sequence[str]) -> None:
+def write_limits(chosen: dict[str, HookLimits], sources: Sequence[str]) -> None:
     lines = [f' "{kind}": {{"floor": {one.floor}, "margin": {one.margin}}},' for kind, one in chosen.items()]
     how = (
         "bench/hooks.py --choose, on the dev parts: most needed memories given, with at most "
@@ -326,7 +326,7 @@ def _choose_all(works: Sequence[Work], backend: KeptVectors, most: int | None) -
                 found[kind].setdefault(work.source, []).extend(rows)
         asked.cortex.close()
     result: dict[str, object] = {}
-    chosen: dict[str, Limits] = {}
+    chosen: dict[str, HookLimits] = {}
     for kind, most_given in zip(KINDS, (MOST_GIVEN, MOST_COLD), strict=True):
         chosen[kind], counts = choose(found[kind], most_given, each=kind == "warm")
         title = f"dev parts, {kind}: floor {chosen[kind].floor}, margin {chosen[kind].margin}"

@@ -44,10 +44,10 @@ from cortex_py.graph.reading.tagger import (
     TYPE_OF,
     WEIGHT_STEP,
     Features,
-    Model,
     Tables,
     TaggedName,
     Tagger,
+    TaggerModel,
     unpack_model,
 )
 from cortex_py.store.search.vectors import single_threaded
@@ -258,7 +258,7 @@ def seen(features: Features, words: Sequence[str]) -> Iterator[list[str]]:
         yield found
 
 
-def learn(training: Sequence[Sentence], known: Vocabulary, plain: Tables) -> Model:
+def learn(training: Sequence[Sentence], known: Vocabulary, plain: Tables) -> TaggerModel:
     tables, held_out = leanings(training, known, plain)
     features = Features(tables, Gazetteer(listed_names()), held_out)
     trainer = pycrfsuite.Trainer(verbose=False)
@@ -284,7 +284,7 @@ def learn(training: Sequence[Sentence], known: Vocabulary, plain: Tables) -> Mod
     for (one, other), weight in learned.transitions.items():
         transitions[at[one], at[other]] = weight
     weights = np.stack([rows[name] for name in names])
-    return Model(
+    return TaggerModel(
         labels, {name: row for row, name in enumerate(names)}, weights, transitions, tables, 1.0, ((0, 0), (1, 1)), {}
     )
 
@@ -313,7 +313,9 @@ def f1(found: Sequence[Sequence[TaggedName]], asked: Sequence[Sentence]) -> tupl
     return precision, recall, 2 * precision * recall / max(precision + recall, 1e-9)
 
 
-def tuned(models: Sequence[tuple[Model, Sequence[Sentence]]]) -> tuple[float, tuple[tuple[float, float], ...], object]:
+def tuned(
+    models: Sequence[tuple[TaggerModel, Sequence[Sentence]]],
+) -> tuple[float, tuple[tuple[float, float], ...], object]:
     """The eagerness that serves sentences not learned from best, and how often names of a likelihood are right."""
     asked = [sentence for _, part in models for sentence in part]
     table = []
@@ -365,7 +367,7 @@ def seen_digest(tables: Tables) -> str:
     return digest.hexdigest()
 
 
-def packed(model: Model) -> bytes:
+def packed(model: TaggerModel) -> bytes:
     """The bytes of the model file."""
     filled = model.weights != 0
     tables = model.tables
@@ -405,7 +407,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with single_threaded():
         known = vocabulary()
         plain = plain_tables(known)
-        parts: list[tuple[Model, list[Sentence]]] = []
+        parts: list[tuple[TaggerModel, list[Sentence]]] = []
         for fold in range(FOLDS):
             kept = [row for number, row in enumerate(rows) if fold_of(number) != fold]
             parts.append((learn(kept, known, plain), [row for n, row in enumerate(rows) if fold_of(n) == fold]))
@@ -418,12 +420,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def finished(
-    model: Model,
+    model: TaggerModel,
     rows: Sequence[Sentence],
     eagerness: float,
     calibration: tuple[tuple[float, float], ...],
     scores: object,
-) -> Model:
+) -> TaggerModel:
     """The model with what was found on sentences left out, and where it comes from."""
     provenance = {
         "sentences": len(rows),

@@ -29,16 +29,16 @@ import logistic
 from cortex_py.context.summary.sentences import Sentence, sentences
 from cortex_py.hooks.gate import (
     KINDS,
-    Gate,
     GateModel,
     Passage,
+    PassageGate,
     SessionState,
     default_gate,
     features,
     placed,
     score_turn,
 )
-from cortex_py.hooks.turns import Turn
+from cortex_py.hooks.turns import RawTurn
 
 import report
 
@@ -65,7 +65,7 @@ class Labelled:
     """A turn and the passages that are worth keeping."""
 
     session: str
-    turn: Turn
+    turn: RawTurn
     wanted: tuple[tuple[str, str], ...]
 
 
@@ -85,7 +85,7 @@ def read_turns(part: str) -> list[Labelled]:
         one: dict[str, Any] = json.loads(line)
         if one["part"] == part:
             fields = {name: one[name] for name in ("tool", "command", "path", "failed") if name in one}
-            turn = Turn(
+            turn = RawTurn(
                 id=f"{one['session']}-{one['turn']}", client=one["client"], session=one["session"], role=one["role"],
                 text=one["text"], at="2026-01-01T00:00:00Z", **fields,
             )  # fmt: skip
@@ -195,8 +195,8 @@ class Counts:
         return self.right / max(1, self.captured), self.found / max(1, self.labelled), self.filed / max(1, self.found)
 
 
-def with_floors(model: GateModel, floor: float, near: float) -> Gate:
-    return Gate(GateModel(model.traits, model.words, model.offset, model.word_scale, floor, near))
+def with_floors(model: GateModel, floor: float, near: float) -> PassageGate:
+    return PassageGate(GateModel(model.traits, model.words, model.offset, model.word_scale, floor, near))
 
 
 def cross_validate(turns: Sequence[Labelled]) -> tuple[float, float, Counts]:

@@ -7,8 +7,8 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.errors import Conflict
-from cortex_py.hooks.gate import Gate, GateModel, SessionState, default_gate
-from cortex_py.hooks.turns import Turn, append_turn, read_turns
+from cortex_py.hooks.gate import GateModel, PassageGate, SessionState, default_gate
+from cortex_py.hooks.turns import RawTurn, append_turn, read_turns
 from cortex_py.hooks.warm import address_file, serving_hooks
 from cortex_py.records import NewMemory
 from llm.chat_server import ChatServer, chat, refusal
@@ -27,9 +27,9 @@ class Spool:
     def __init__(self, cortex: Cortex, folder: Path) -> None:
         self._home, self._folder, self._count = cortex.settings.home, folder, 0
 
-    def add(self, role: str, text: str, session: str = "s", **fields: object) -> Turn:
+    def add(self, role: str, text: str, session: str = "s", **fields: object) -> RawTurn:
         self._count += 1
-        turn = Turn(
+        turn = RawTurn(
             id=f"{self._count:024x}", client="codex", session=session, turn=f"t{self._count}", role=role, text=text,
             cwd=str(self._folder), git_branch="main", at="2026-01-02T03:04:05Z", **fields,  # type: ignore[arg-type]
         )  # fmt: skip
@@ -316,13 +316,13 @@ def test_the_state_of_sessions_on_disk_holds_no_text(filled: Cortex, spool: Spoo
 
 
 def test_a_passage_takes_its_reason_along() -> None:
-    turn = Turn(id="1", client="codex", role="user", at="", text="We keep REST. gRPC is blocked by the firewalls.")
+    turn = RawTurn(id="1", client="codex", role="user", at="", text="We keep REST. gRPC is blocked by the firewalls.")
     weights = {"user": [0.0, 1.0, 0.0, 0.0, 0.0, 0.0]}
     model = GateModel(traits=weights, words={}, offset=[0.0] * 6, word_scale=1.0, floor=0.5, near=0.5)
-    (passage,) = Gate(model).read(turn, SessionState())
+    (passage,) = PassageGate(model).read(turn, SessionState())
     assert (passage.namespace, passage.text) == ("decisions", turn.text)
 
 
 def test_the_gate_reads_a_long_turn_in_bounds() -> None:
-    turn = Turn(id="1", client="codex", role="assistant", at="", text=f"{CAUSE} " * 400)
+    turn = RawTurn(id="1", client="codex", role="assistant", at="", text=f"{CAUSE} " * 400)
     assert len(default_gate().read(turn, SessionState())) <= 4

@@ -16,7 +16,7 @@ import pytest
 from cases import each
 from cortex_py.config import load_settings
 from cortex_py.errors import ConfigurationError
-from cortex_py.http.connections import Limits
+from cortex_py.http.connections import ConnectionLimits
 from operations.raw_calls import answer, call, connection, get
 from timing import MINUTE
 
@@ -324,9 +324,9 @@ def test_half_open_connections_do_not_stop_the_server(home: Path, project: Path,
     assert grown < 100_000
 
 
-def _limits(home: Path, descriptors: int, monkeypatch: pytest.MonkeyPatch, **settings: int) -> Limits:
+def _limits(home: Path, descriptors: int, monkeypatch: pytest.MonkeyPatch, **settings: int) -> ConnectionLimits:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
-    return Limits.of(load_settings(home, environment={}, **settings))
+    return ConnectionLimits.of(load_settings(home, environment={}, **settings))
 
 
 @pytest.mark.parametrize("descriptors", [64, 256, 1_024, 1 << 20, resource.RLIM_INFINITY])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from starlette.applications import Starlette
 
 from cortex_py import Cortex
-from cortex_py.http.connections import Limits, connection_class
+from cortex_py.http.connections import ConnectionLimits, connection_class
 from cortex_py.http.server import build_app
 from cortex_py.mcp import posted_calls
 from cortex_py.mcp.server import WORKERS
@@ -59,7 +59,7 @@ def app(cortex: Cortex) -> Starlette:
 
 @pytest.fixture
 def url(cortex: Cortex, app: Starlette, backend: Held) -> Iterator[str]:
-    with app_server(app, http=connection_class(Limits.of(cortex.settings)), lifespan="on") as address:
+    with app_server(app, http=connection_class(ConnectionLimits.of(cortex.settings)), lifespan="on") as address:
         yield address
         backend.go.set()
 

@@ -25,16 +25,9 @@ if TYPE_CHECKING:
     from .traversal import Edges
 
 __all__ = [
-    "NAME_BYTES",
-    "GraphBase",
-    "check_confidence",
-    "check_entity_type",
-    "check_limit",
-    "check_properties",
-    "check_relationship_type",
-    "entity_from",
-    "relationship_from",
-]
+    "NAME_BYTES", "GraphBase", "check_confidence", "check_entity_type", "check_limit", "check_properties",
+    "check_relationship_type", "entity_from", "relationship_from",
+]  # fmt: skip
 
 # -- checks of arguments ------------------------------------------------------------------------
 

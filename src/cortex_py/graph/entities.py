@@ -28,10 +28,10 @@ from .base import (
     entity_from,
     relationship_from,
 )
-from .values import Entity, EntityType, ExtractedEntity, Extraction, Mention, Relationship, canonical
+from .values import Entity, EntityMention, EntityType, ExtractedEntity, Extraction, Relationship, canonical
 from .writer import EntityResolver, StoredEntities, drop_unsure, entity_key
 
-__all__ = ["DuplicateGroup", "EntityOperations", "ExtractionResult", "MergeResult", "find_duplicates", "fold_name"]
+__all__ = ["DuplicateGroup", "EntityMerge", "EntityOperations", "ExtractionResult", "find_duplicates", "fold_name"]
 
 
 _CONTENT_BYTES = 16_000_000
@@ -44,7 +44,7 @@ class EntityView:
     """An entity with its mentions and relationships."""
 
     entity: Entity
-    mentions: tuple[Mention, ...]
+    mentions: tuple[EntityMention, ...]
     relationships: tuple[Relationship, ...]
 
 
@@ -62,7 +62,7 @@ class ExtractionResult:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeResult:
+class EntityMerge:
     """A merge or its preview: the remaining entity, the merged ones, and what was moved or dropped."""
 
     entity: Entity
@@ -111,7 +111,7 @@ class EntityOperations(GraphBase):
             )
             return EntityView(
                 self._entities(session, space, [identity])[identity],
-                tuple(Mention(*one) for one in mentions),
+                tuple(EntityMention(*one) for one in mentions),
                 tuple(map(relationship_from, facts)),
             )
 
@@ -208,7 +208,7 @@ class EntityOperations(GraphBase):
 
         return extract(text, self._names.get(), StoredEntities(self._store, self._place.spaces()))
 
-    def merge(self, refs: Sequence[str], *, canonical_name: str | None = None, dry_run: bool = False) -> MergeResult:
+    def merge(self, refs: Sequence[str], *, canonical_name: str | None = None, dry_run: bool = False) -> EntityMerge:
         """Merge several entities into the one mentioned most; the other names become its spellings."""
         if canonical_name is not None:
             check_text(canonical_name, "canonical_name", NAME_BYTES)
@@ -234,7 +234,7 @@ class EntityOperations(GraphBase):
             if not dry_run:
                 merge_id = f"merge_{self._ids.new()}"
                 self._table.merge(session, plan, merge_id, at)
-            return MergeResult(
+            return EntityMerge(
                 entity_from(plan.kept, len(naming)),
                 tuple(before[one] for one in ids if one != kept),
                 len(plan.merged_mentions),

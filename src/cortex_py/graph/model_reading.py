@@ -28,7 +28,7 @@ from .values import (
 if TYPE_CHECKING:
     from ..llm.client import LanguageModel
 
-__all__ = ["LONGEST_READ", "Statement", "merge_readings", "read_by_model", "relate_by_model"]
+__all__ = ["LONGEST_READ", "ReadStatement", "merge_readings", "read_by_model", "relate_by_model"]
 
 LONGEST_READ = 20_000  # characters of a text that are sent
 _SURE = 0.9
@@ -38,7 +38,7 @@ _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ReadStatement:
     """A relationship that a memory states, as a model read it."""
 
     source_id: str
@@ -112,7 +112,7 @@ def merge_readings(local: Extraction, model: Extraction) -> Extraction:
 
 def relate_by_model(
     model: LanguageModel, entities: Sequence[Entity], memories: Mapping[str, str]
-) -> tuple[list[Statement], str]:
+) -> tuple[list[ReadStatement], str]:
     """The relationships between entities that memories (texts by id) state, and the method; LLMError if it fails."""
     ids = list(memories)
     names = "\n".join(
@@ -121,7 +121,7 @@ def relate_by_model(
     data = [Passage("the entities", names)]
     data += [Passage(f"memory {number}", redact(memories[one]).text) for number, one in enumerate(ids, 1)]
     reply = model.complete(*_task("infer", data), _BUDGET)
-    found: dict[tuple[str, str, str], Statement] = {}
+    found: dict[tuple[str, str, str], ReadStatement] = {}
     for one in reply.value["relationships"]:
         numbers = int(one["from"]), int(one["to"])
         memory, quote = int(one["memory"]), _flat(str(one["quote"]))[:_LONGEST_QUOTE]
@@ -132,7 +132,7 @@ def relate_by_model(
             continue
         if _plausible(one["type"], source.type, target.type):
             evidence = f"{quote} ({ids[memory - 1]})"
-            statement = Statement(source.id, target.id, one["type"], min(_SURE, float(one["confidence"])), evidence)
+            statement = ReadStatement(source.id, target.id, one["type"], min(_SURE, float(one["confidence"])), evidence)
             found.setdefault((source.id, target.id, one["type"]), statement)
     return list(found.values()), f"llm:{reply.model}"
 

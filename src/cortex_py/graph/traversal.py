@@ -22,7 +22,9 @@ from . import draw
 from .base import GraphBase, check_entity_type, check_limit, check_relationship_type, relationship_from
 from .values import Entity, EntityType, Relationship
 
-__all__ = ["Edges", "EdgesBetween", "Hop", "Picture", "Route", "Step", "TraversalOperations", "neighbours", "search"]
+__all__ = [
+    "Edges", "EdgesBetween", "GraphRoute", "Hop", "Picture", "Step", "TraversalOperations", "neighbours", "search",
+]  # fmt: skip
 
 MAX_DEPTH = 3
 # How many entities a traversal visits before it stops.
@@ -81,7 +83,7 @@ class Neighbourhood:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
+class GraphSearch:
     """The path, if one was found; otherwise `complete` says whether there is certainly none."""
 
     steps: tuple[Step, ...] | None
@@ -124,7 +126,7 @@ def search(
     *,
     some_edges: Edges | None = None,
     joining: EdgesBetween | None = None,
-) -> SearchResult:
+) -> GraphSearch:
     """Search for a path from both ends, and say whether the search covered all of `max_hops`.
 
     Two shortcuts help with hubs. `some_edges` may omit edges of hubs: a path found with it is the answer unless a
@@ -146,15 +148,15 @@ def search(
 
 def _search(
     a: str, b: str, edges: Edges, max_hops: int, limit: int, joining: EdgesBetween | None, first: int = 0
-) -> SearchResult:
+) -> GraphSearch:
     if a == b:
-        return SearchResult((), complete=True)
+        return GraphSearch((), complete=True)
     # For each side, the step to each reached entity; the end itself has none.
     sides: _Sides = {a: None}, {b: None}
     frontiers = [[a], [b]]
     for hop in range(max_hops):
         if joining is not None and hop == max_hops - 1 and len(frontiers[0]) * len(frontiers[1]) <= _JOINED:
-            return SearchResult(_joined(sides, joining(*frontiers)), complete=True)
+            return GraphSearch(_joined(sides, joining(*frontiers)), complete=True)
         side = first if len(frontiers[first]) <= len(frontiers[1 - first]) else 1 - first
         mine, other = sides[side], sides[1 - side]
         steps: dict[str, Step] = {}
@@ -164,13 +166,13 @@ def _search(
         met = [steps[one] for one in steps if one in other]
         if met:
             middle = min(met, key=_strength).to_id
-            return SearchResult((*_back(sides[0], middle), *_onward(sides[1], middle)), complete=True)
+            return GraphSearch((*_back(sides[0], middle), *_onward(sides[1], middle)), complete=True)
         frontiers[side] = sorted(steps)
         if not steps:
-            return SearchResult(None, complete=True)
+            return GraphSearch(None, complete=True)
         if len(sides[0]) + len(sides[1]) > limit:
-            return SearchResult(None, complete=False)
-    return SearchResult(None, complete=True)
+            return GraphSearch(None, complete=False)
+    return GraphSearch(None, complete=True)
 
 
 def _outward(
@@ -254,7 +256,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class GraphRoute:
     """A path between two entities; `entities` includes both ends."""
 
     found: bool
@@ -305,7 +307,7 @@ class TraversalOperations(GraphBase):
             entities = self._entities(session, space, [identity, *(one.id for one in found.reached)])
         return entities[identity], [Neighbour(entities[one.id], one.distance, one.via) for one in found.reached]
 
-    def path(self, source: str, target: str, *, max_hops: int = 5, as_of: datetime | None = None) -> Route:
+    def path(self, source: str, target: str, *, max_hops: int = 5, as_of: datetime | None = None) -> GraphRoute:
         """The shortest path between two entities, in either direction of the relationships."""
         if not 1 <= max_hops <= _MOST_HOPS:
             raise InvalidInput(
@@ -324,7 +326,7 @@ class TraversalOperations(GraphBase):
             ).steps
             on_way = [a, *(step.to_id for step in steps)] if steps is not None else [a, b]
             entities = self._entities(session, space, on_way)
-        return Route(steps is not None, tuple(entities[one] for one in on_way), steps or ())
+        return GraphRoute(steps is not None, tuple(entities[one] for one in on_way), steps or ())
 
     def stats(self) -> GraphStats:
         """Counts by type, the entities with most relationships, and the number of orphans."""

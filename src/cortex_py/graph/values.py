@@ -14,21 +14,10 @@ from typing import Literal, get_args
 from ..lazy import regex
 
 __all__ = [
-    "ENTITY_TYPES",
-    "RELATIONSHIP_TYPES",
-    "STATED_TYPES",
-    "Entity",
-    "EntityType",
-    "ExtractedEntity",
-    "ExtractedRelationship",
-    "Extraction",
-    "Mention",
-    "Relationship",
-    "RelationshipType",
-    "canonical",
-    "keys_of",
+    "ENTITY_TYPES", "RELATIONSHIP_TYPES", "STATED_TYPES", "Entity", "EntityMention", "EntityType", "ExtractedEntity",
+    "ExtractedRelationship", "Extraction", "Relationship", "RelationshipType", "canonical", "keys_of",
     "shared_spelling",
-]
+]  # fmt: skip
 
 _SPELLINGS_FILE = Path(__file__).parent / "reading" / "spellings.json"
 _COMPANY = regex(r"(?<![\s,])[\s,]+(?:inc|incorporated|llc|ltd|limited|gmbh|corp|corporation|co|plc|ag|sa|bv)\.?$")
@@ -139,7 +128,7 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class EntityMention:
     """Where a memory names an entity."""
 
     entity_id: str

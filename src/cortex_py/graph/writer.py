@@ -28,16 +28,9 @@ from .reading.knowledge import Knowledge
 from .values import ExtractedEntity, Extraction, canonical
 
 __all__ = [
-    "MIN_CONFIDENCE",
-    "EntityResolver",
-    "GraphWriter",
-    "KnowledgeSource",
-    "RelatedFacts",
-    "StoredEntities",
-    "drop_unsure",
-    "entity_key",
-    "sure_person_names",
-]
+    "MIN_CONFIDENCE", "EntityResolver", "GraphWriter", "KnowledgeSource", "RelatedFacts", "StoredEntities",
+    "drop_unsure", "entity_key", "sure_person_names",
+]  # fmt: skip
 
 
 # Less certain names are not stored; callers of `extract` can ask for another limit.

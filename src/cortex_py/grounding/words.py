@@ -15,8 +15,8 @@ import Stemmer
 from ..memory.text import stop_words
 
 __all__ = [
-    "alternatives", "distinctive_words", "load_pattern", "load_table", "load_words",
-    "name_parts", "names_in", "stem_words", "words_of",
+    "alternatives", "distinctive_words", "load_pattern", "load_table", "load_words", "name_parts", "names_in",
+    "stem_words", "words_of",
 ]  # fmt: skip
 
 # Word lists as data: each package of this folder keeps its own in `words.json`.

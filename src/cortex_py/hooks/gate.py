@@ -22,10 +22,10 @@ from typing import Any
 from ..context.summary.reader import COMPLAINT, hedges, instructs, read
 from ..context.summary.sentences import Sentence, one_line, sentences, shorten, typed
 from ..security.spoken import spoken
-from .turns import Turn
+from .turns import RawTurn
 
 __all__ = [
-    "KINDS", "Gate", "GateModel", "Passage", "Scored", "SessionState", "default_gate", "features", "own_words",
+    "KINDS", "GateModel", "Passage", "PassageGate", "Scored", "SessionState", "default_gate", "features", "own_words",
     "score_turn",
 ]  # fmt: skip
 
@@ -76,7 +76,7 @@ class SessionState:
     failure: str = ""
     changed: list[str] = field(default_factory=list)
 
-    def follow(self, turn: Turn) -> None:
+    def follow(self, turn: RawTurn) -> None:
         """Take note of a turn that was read."""
         asks = turn.text.rstrip().endswith("?")
         if turn.role == "tool":
@@ -91,7 +91,7 @@ class SessionState:
         elif turn.role == "assistant":
             self.answer_asks = asks
 
-    def _follow_tool(self, turn: Turn) -> None:
+    def _follow_tool(self, turn: RawTurn) -> None:
         self.fetched = self.fetched or turn.fetched
         if turn.failed:
             self.failed = self.trouble = True
@@ -123,13 +123,13 @@ class SessionState:
             yield from (name for name in ("prompt_complains", "failed", "fixed") if getattr(self, name))
 
 
-def _program(turn: Turn) -> str:
+def _program(turn: RawTurn) -> str:
     """The program that a command runs, without what only leads to it; the tool, where there is no command."""
     words = [word for word in turn.command.split() if word not in _LEADS and "=" not in word]
     return words[0] if words else turn.tool
 
 
-def _failure(turn: Turn) -> str:
+def _failure(turn: RawTurn) -> str:
     """What failed, in one line: the command or file, and the line that names the error."""
     lines = [line for line in map(one_line, turn.text.splitlines()) if line]
     error = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
@@ -216,8 +216,8 @@ def _add(logits: list[float], weights: Sequence[float] | None, share: float) -> 
 
 
 @cache
-def default_gate() -> Gate:
-    return Gate(GateModel.from_json(json.loads(Path(__file__).with_name("gate_model.json").read_text("utf-8"))))
+def default_gate() -> PassageGate:
+    return PassageGate(GateModel.from_json(json.loads(Path(__file__).with_name("gate_model.json").read_text("utf-8"))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,14 +232,14 @@ class Scored:
         return 1.0 - self.by_kind[0]
 
 
-def own_words(turn: Turn) -> str:
+def own_words(turn: RawTurn) -> str:
     """What the speaker of a turn wrote there, without what a person pasted."""
     # Turns that earlier versions kept hold what clients added.
     said = spoken(turn.text)
     return typed(said) if turn.role == "user" else said
 
 
-def score_turn(model: GateModel, turn: Turn, before: SessionState) -> list[Scored]:
+def score_turn(model: GateModel, turn: RawTurn, before: SessionState) -> list[Scored]:
     """The sentences of a prompt or an answer, scored."""
     said = sentences(own_words(turn))
     around = list(before.traits(turn.role))
@@ -251,13 +251,13 @@ def score_turn(model: GateModel, turn: Turn, before: SessionState) -> list[Score
     return found
 
 
-class Gate:
+class PassageGate:
     """Reads turns in their order; a session's state is given along and brought up to date."""
 
     def __init__(self, model: GateModel) -> None:
         self._model = model
 
-    def read(self, turn: Turn, state: SessionState) -> list[Passage]:
+    def read(self, turn: RawTurn, state: SessionState) -> list[Passage]:
         """What is worth keeping of a turn."""
         found = self.passages(score_turn(self._model, turn, state)) if turn.role in ("user", "assistant") else []
         state.follow(turn)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..context.summary.reader import instructs
 from ..security.secrets.secrets import redact
 from .gate import KINDS, Passage, own_words
-from .turns import Turn
+from .turns import RawTurn
 
 if TYPE_CHECKING:
     from ..llm.client import LanguageModel
@@ -56,10 +56,10 @@ _SCHEMA = {
 
 
 def read_by_model(
-    model: LanguageModel, turns: Sequence[Turn], by_gate: Sequence[tuple[Turn, Passage]]
-) -> list[tuple[Turn, Passage]]:
+    model: LanguageModel, turns: Sequence[RawTurn], by_gate: Sequence[tuple[RawTurn, Passage]]
+) -> list[tuple[RawTurn, Passage]]:
     """The passages of some turns. One that the gate found too keeps its confidence. LLMError if there is no answer."""
-    found: list[tuple[Turn, Passage]] = []
+    found: list[tuple[RawTurn, Passage]] = []
     for part in _parts(turns):
         for turn, namespace, quote in _ask(model, part):
             if sum(one.id == turn.id for one, _ in found) < _MOST_PASSAGES:
@@ -68,9 +68,9 @@ def read_by_model(
     return found
 
 
-def _parts(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
+def _parts(turns: Sequence[RawTurn]) -> Iterator[list[RawTurn]]:
     """The turns session by session, some at once; parts in which nobody speaks are left out."""
-    sessions: dict[tuple[str, str], list[Turn]] = {}
+    sessions: dict[tuple[str, str], list[RawTurn]] = {}
     for turn in turns:
         if turn.text.strip():
             sessions.setdefault((turn.client, turn.session), []).append(turn)
@@ -81,7 +81,7 @@ def _parts(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
                 yield part
 
 
-def _ask(model: LanguageModel, turns: Sequence[Turn]) -> Iterator[tuple[Turn, str, str]]:
+def _ask(model: LanguageModel, turns: Sequence[RawTurn]) -> Iterator[tuple[RawTurn, str, str]]:
     from ..llm.values import Budget, Passage, Prompt
 
     data = [Passage(f"turn {number}, {_who(turn)}", _shown(own_words(turn))) for number, turn in enumerate(turns, 1)]
@@ -96,7 +96,7 @@ def _ask(model: LanguageModel, turns: Sequence[Turn]) -> Iterator[tuple[Turn, st
             yield turns[place - 1], str(one["namespace"]), quote
 
 
-def _who(turn: Turn) -> str:
+def _who(turn: RawTurn) -> str:
     return f"a tool that {'failed' if turn.failed else 'succeeded'}" if turn.role == "tool" else turn.role
 
 

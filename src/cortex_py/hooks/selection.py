@@ -20,7 +20,7 @@ from .frame import Quote, fit, frame, quote
 if TYPE_CHECKING:
     from ..records import Hit, Memory
 
-__all__ = ["LONGEST_QUOTE", "MOST_GIVEN", "Limits", "certain", "limits", "may_be_given", "quoted"]
+__all__ = ["LONGEST_QUOTE", "MOST_GIVEN", "HookLimits", "certain", "limits", "may_be_given", "quoted"]
 
 MOST_GIVEN = 5
 LONGEST_QUOTE = 700  # characters
@@ -39,7 +39,7 @@ _RISKY = re.compile(
 )
 
 
-class Limits(NamedTuple):
+class HookLimits(NamedTuple):
     """The score that a memory must have, and the share of the best one's score that further ones must have."""
 
     floor: float
@@ -60,13 +60,13 @@ def may_be_given(memory: Memory, *, unreviewed: bool) -> bool:
 
 
 @cache
-def limits(kind: str) -> Limits:
+def limits(kind: str) -> HookLimits:
     """The limits of `warm` scores, which are calibrated, or of `cold` ones, which are shares of words."""
     content = json.loads(Path(__file__).with_name("limits.json").read_text("utf-8"))[kind]
-    return Limits(content["floor"], content["margin"])
+    return HookLimits(content["floor"], content["margin"])
 
 
-def certain(found: Sequence[tuple[float, _Found]], least: Limits) -> list[_Found]:
+def certain(found: Sequence[tuple[float, _Found]], least: HookLimits) -> list[_Found]:
     """What is certain enough of what was found with these scores, best first."""
     floor = max(least.floor, least.margin * max((score for score, _ in found), default=0.0))
     return [one for score, one in found if score >= floor]

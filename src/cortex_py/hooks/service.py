@@ -24,7 +24,7 @@ from ..security.quoting import neutralise
 from .frame import Quote, fit, frame, quote
 from .front import log_line
 from .prepared import read_head, write_prepared
-from .selection import LONGEST_QUOTE, MOST_GIVEN, Limits, certain, limits, may_be_given, quoted
+from .selection import LONGEST_QUOTE, MOST_GIVEN, HookLimits, certain, limits, may_be_given, quoted
 from .sessions import GivenMemories, GivenTo, session_of
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Hooks:
         worded = (hit.memory for hit in project.memories.related(relative, _LISTED, filter=notes))
         traps += [one for one in worded if one not in traps and _names(one.content, relative)][:_MOST_TRAPS]
         hits = [Hit(one, 1.0, 1.0, _snippet_of(one.content)) for one in traps]
-        return self._choose("tool", project, hits, Limits(0.0, 0.0), session, _TOOL_TOKENS)
+        return self._choose("tool", project, hits, HookLimits(0.0, 0.0), session, _TOOL_TOKENS)
 
     def compacting(self, folder: str | Path, *, session: str = "") -> None:
         """The conversation is about to be cut: refresh the summary of the line of work, and forget what was given."""
@@ -331,7 +331,7 @@ class Hooks:
         return may_be_given(memory, unreviewed=self._settings.hook_unreviewed)
 
     def _choose(
-        self, kind: str, project: ProjectSession, hits: Sequence[Hit], least: Limits, session: str, tokens: int
+        self, kind: str, project: ProjectSession, hits: Sequence[Hit], least: HookLimits, session: str, tokens: int
     ) -> Injection:
         given = set(self._given.ids(session)) if session else set()
         allowed = [hit for hit in hits if hit.score >= least.floor and self._may_be_given(hit.memory)]

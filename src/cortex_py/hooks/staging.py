@@ -38,7 +38,7 @@ from ..records import (
 from ..security.quoting import without_unseen
 from .front import log_line
 from .gate import Passage, SessionState, default_gate
-from .turns import Turn, forget_turns, read_turns
+from .turns import RawTurn, forget_turns, read_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,8 +96,8 @@ class TurnReader:
     def _read(self, pause: Callable[[], bool], most: int) -> Reading:
         position = self._load()
         count, staged = 0, list[Memory]()
-        found: list[tuple[Turn, Passage]] = []
-        turns: list[Turn] = []
+        found: list[tuple[RawTurn, Passage]] = []
+        turns: list[RawTurn] = []
         model = self._model()
         for after, turn in read_turns(self._home, position, self._key):
             if count == most or not pause():
@@ -118,8 +118,8 @@ class TurnReader:
         return Reading(count, tuple(staged))
 
     def _by_model(
-        self, model: LanguageModel | None, turns: Sequence[Turn], found: list[tuple[Turn, Passage]]
-    ) -> tuple[list[tuple[Turn, Passage]], LanguageModel | None]:
+        self, model: LanguageModel | None, turns: Sequence[RawTurn], found: list[tuple[RawTurn, Passage]]
+    ) -> tuple[list[tuple[RawTurn, Passage]], LanguageModel | None]:
         """The passages that a language model finds; if it fails, those of the gate, and no model for this reading."""
         if model is None or not turns:
             return found, model
@@ -134,7 +134,7 @@ class TurnReader:
     def _log(self, what: str, error: Exception) -> None:
         log_line(self._home, f"{what} ({type(error).__name__})")
 
-    def _passages(self, turn: Turn) -> list[Passage]:
+    def _passages(self, turn: RawTurn) -> list[Passage]:
         """What the gate finds worth keeping of a turn."""
         session = f"{turn.client}:{turn.session}"
         state = self._states.pop(session, None) or SessionState()
@@ -152,7 +152,7 @@ class TurnReader:
 
     # -- staging ---------------------------------------------------------------------------------
 
-    def _stage(self, found: Sequence[tuple[Turn, Passage]]) -> list[Memory]:
+    def _stage(self, found: Sequence[tuple[RawTurn, Passage]]) -> list[Memory]:
         staged = []
         failures, self._failures = self._failures, {}
         fetched, self._fetched = self._fetched, set()
@@ -220,7 +220,7 @@ def _speaks_against(known: Statement, said: Statement) -> bool:
     return any(one.left and one.right for one in differences(known, said)) or bool(conflict(known, said, 1.0))
 
 
-def _new_memory(turn: Turn, passage: Passage, failure: str, *, fetched: bool) -> NewMemory:
+def _new_memory(turn: RawTurn, passage: Passage, failure: str, *, fetched: bool) -> NewMemory:
     return NewMemory(
         # A review shows all of the text.
         content=without_unseen(f"{passage.text}\nSeen as: {failure}" if failure else passage.text),
@@ -297,9 +297,9 @@ class ImportedTurnReader(TurnReader):
             self._store.settings.put(session, self._fact, json.dumps({"after": after, "sessions": states}))
 
 
-def _imported_turn(memory: Memory) -> Turn:
+def _imported_turn(memory: Memory) -> RawTurn:
     session = next((tag.removeprefix(SESSION_TAG) for tag in memory.tags if tag.startswith(SESSION_TAG)), "")
-    return Turn(
+    return RawTurn(
         id=memory.id,
         client=memory.agent_id or "import",
         session=session,

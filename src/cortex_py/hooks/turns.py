@@ -30,7 +30,8 @@ from ..security.policy import Screen
 from ..security.spoken import spoken, without_given
 
 __all__ = [
-    "Turn", "append_turn", "forget_turns", "has_plain_turns", "read_turns", "recode_turns", "turns_folder", "turns_of",
+    "RawTurn", "append_turn", "forget_turns", "has_plain_turns", "read_turns", "recode_turns", "turns_folder",
+    "turns_of",
 ]  # fmt: skip
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -42,7 +43,7 @@ _SEEN = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class RawTurn:
     """One turn of a session. `role` is `user`, `assistant`, `tool`, or `event` for one that has no text."""
 
     id: str
@@ -72,7 +73,7 @@ class Turn:
 
 
 _FETCHES = re.compile(r"web|fetch|brows|mcp|https?|curl|wget|://", re.IGNORECASE)
-_FIELDS = {one.name: one.type for one in fields(Turn)}
+_FIELDS = {one.name: one.type for one in fields(RawTurn)}
 _ROLES = {"prompt": "user", "answer": "assistant", "tool": "tool", "compact": "event", "end": "event"}
 _SCREENED = ("text", "command", "path", "cwd", "git_branch")
 # Short names that the client gives; the digest of a screened one keeps two of them apart.
@@ -85,7 +86,7 @@ def turns_folder(home: Path) -> Path:
     return home / "hooks" / "turns"
 
 
-def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[str, ...] = ()) -> list[Turn]:
+def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[str, ...] = ()) -> list[RawTurn]:
     """The turns to keep of one event of a hook: none or one, without secrets and without what Cortex gave."""
     role = _ROLES.get(str(event.get("kind")))
     if role is None:
@@ -97,7 +98,7 @@ def turns_of(event: Mapping[str, Any], screen: Screen, *, at: str, given: tuple[
     values |= {name: screen.prose(said(str(values[name]))) for name in _SCREENED if values.get(name)}
     values |= {name: _plain_name(str(values[name]), screen) for name in _NAMES if values.get(name)}
     values |= {"role": role, "at": at, "given": given, "event": event["kind"] if role == "event" else ""}
-    turn = Turn(**values)
+    turn = RawTurn(**values)
     # An end without a session ends nothing.
     matters = turn.session if role == "event" else turn.text.strip() or turn.failed or turn.fetched
     return [turn] if matters else []
@@ -109,7 +110,7 @@ def _plain_name(text: str, screen: Screen) -> str:
     return screen.name(line)[:_LONGEST_NAME]
 
 
-def append_turn(home: Path, turn: Turn, key: HomeKey | None = None) -> None:
+def append_turn(home: Path, turn: RawTurn, key: HomeKey | None = None) -> None:
     """Add a turn to the spool, in one write, so that processes can append at the same time."""
     folder = turns_folder(home)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -120,13 +121,13 @@ def append_turn(home: Path, turn: Turn, key: HomeKey | None = None) -> None:
         os.close(file)
 
 
-def _line(turn: Turn, key: HomeKey | None) -> bytes:
+def _line(turn: RawTurn, key: HomeKey | None) -> bytes:
     content = {name: value for name, value in asdict(turn).items() if value not in ("", False, ())}
     line = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return (b64encode(key.seal(line, _SEALED_FOR)) if key else line) + b"\n"
 
 
-def read_turns(home: Path, after: str = "", key: HomeKey | None = None) -> Iterator[tuple[str, Turn]]:
+def read_turns(home: Path, after: str = "", key: HomeKey | None = None) -> Iterator[tuple[str, RawTurn]]:
     """Turns in the order they were written, each with the position behind it; `after` is such a position.
 
     A line that cannot be read is passed over. `StoreLocked` if the lines are sealed and there is no key.
@@ -186,7 +187,7 @@ def _lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
             yield start, line
 
 
-def _read(line: bytes, key: HomeKey | None) -> Turn | None:
+def _read(line: bytes, key: HomeKey | None) -> RawTurn | None:
     try:
         if line.startswith(_SEALED):
             if key is None:
@@ -194,6 +195,6 @@ def _read(line: bytes, key: HomeKey | None) -> Turn | None:
             line = key.unseal(b64decode(line, validate=False), _SEALED_FOR)
         content = json.loads(line)
         values = {name: value for name, value in content.items() if name in _FIELDS}
-        return Turn(**values | {"given": tuple(values.get("given", ()))})
+        return RawTurn(**values | {"given": tuple(values.get("given", ()))})
     except (ValueError, TypeError, AttributeError, NotBase64, BackupCorrupt):
         return None

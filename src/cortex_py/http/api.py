@@ -40,9 +40,7 @@ from .pages import refusal
 if TYPE_CHECKING:
     from ..app import Cortex
 
-__all__ = [
-    "NoInput", "Operation", "Operations", "api_routes", "describe_api", "may_change", "require_write",
-]  # fmt: skip
+__all__ = ["NoInput", "Operation", "Operations", "api_routes", "describe_api", "may_change", "require_write"]
 
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 _I = TypeVar("_I", bound=BaseModel)

@@ -21,7 +21,7 @@ from ..mcp.middleware.telemetry import Meter
 from ..security.callers import Caller, acting_as
 from ..security.rate_limit import TokenBuckets
 from .access import MCP_PATH, is_open, page_scope, route_of
-from .middleware import Guard, WrongTokens, bearer, error_response, for_callers_elsewhere
+from .middleware import RequestGuard, WrongTokens, bearer, error_response, for_callers_elsewhere
 
 if TYPE_CHECKING:
     from ..access.service import Verifier
@@ -39,7 +39,7 @@ _CHECKS_AT_ONCE = 8
 _log = logging.getLogger(__name__)
 
 
-class KnownCallers(Guard):
+class KnownCallers(RequestGuard):
     """Lets through only requests of callers that the verifier knows, and binds each to its caller."""
 
     def __init__(self, app: ASGIApp, cortex: Cortex, verify: Verifier, *, audited: bool, meter: Meter) -> None:

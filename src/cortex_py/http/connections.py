@@ -45,7 +45,8 @@ from .middleware import DrainState, error_response
 from .sessions import PageLinks, SharedPage, page_key
 
 __all__ = [
-    "BoundedConnection", "Limits", "Worker", "bind_port", "bind_ports", "connection_class", "fork_workers", "serve_app",
+    "BoundedConnection", "ConnectionLimits", "Worker", "bind_port", "bind_ports", "connection_class", "fork_workers",
+    "serve_app",
 ]  # fmt: skip
 
 # The event loop accepts this many before it handles any of them; each needs a descriptor beyond the bound.
@@ -78,7 +79,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """What a server accepts. `requests` and `streams` leave a fifth of the connections free for new clients."""
 
     connections: int
@@ -90,7 +91,7 @@ class Limits:
     idle_seconds: int
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings) -> ConnectionLimits:
         """The limits of the settings, within half of the descriptors that this process may have."""
         connections = max(5, min(settings.http_connections, _most_descriptors() // 2))
         share = connections * 2 // 5
@@ -114,7 +115,7 @@ def _most_descriptors() -> int:
     return 1 << 20 if soft == resource.RLIM_INFINITY else soft
 
 
-def connection_class(limits: Limits) -> type[BoundedConnection]:
+def connection_class(limits: ConnectionLimits) -> type[BoundedConnection]:
     """The protocol class for one server, whose connections are counted together."""
     return type("BoundedConnection", (BoundedConnection,), {"table": _ConnectionTable(limits)})
 
@@ -152,7 +153,7 @@ class _Queue:
 class _ConnectionTable:
     """All connections of one server, each with the queue that it waits in, if it can be closed without loss."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.opening, self.idle = _Queue(), _Queue()
         self._queues: dict[BoundedConnection, _Queue | None] = {}
@@ -437,7 +438,7 @@ def serve_app(
     app: Starlette, bound: socket.socket, settings: Settings, started: Callable[[], None], *, shared_port: bool
 ) -> None:
     """Serve on a socket until a signal comes. `started` is called just before connections are accepted."""
-    limits = Limits.of(settings)
+    limits = ConnectionLimits.of(settings)
     config = uvicorn.Config(
         app,
         log_config=None,

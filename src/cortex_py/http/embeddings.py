@@ -28,7 +28,7 @@ from ..mcp.models import (
 from ..version import __version__
 from .access import OPEN_PATHS, page_scope
 from .monitoring import METRICS_TYPE, HttpMetrics
-from .pages import Answer, Page, Work, read_body
+from .pages import PageAnswer, PlainPage, Work, read_body
 
 __all__ = ["OpenAIRequest", "embedding_routes", "openapi"]
 
@@ -396,18 +396,18 @@ def embedding_routes(
     counts, backend = metrics or HttpMetrics(service), service.backend
     needs_token = known_callers or token is not None
 
-    async def embed(body: bytes, caller: str) -> Answer:
+    async def embed(body: bytes, caller: str) -> PageAnswer:
         asked = await _run_aside(lambda: read_body(EmbeddingGenerateInput, body), len(body) > _SMALL_BODY)
         return _json(EmbeddingResponse.from_embedding(await embed_one(service, asked.text, asked.normalize, caller)))
 
-    async def embeddings(body: bytes, caller: str) -> Answer:
+    async def embeddings(body: bytes, caller: str) -> PageAnswer:
         asked = await _run_aside(lambda: read_body(EmbeddingBatchInput, body), len(body) > _SMALL_BODY)
         found = await embed_many(service, asked.texts, asked.normalize, caller)
         return await _run_aside(
             lambda: _json(BatchEmbeddingResponse.from_embeddings(found)), len(found.vectors) > _FEW_VECTORS
         )
 
-    async def v1_embeddings(body: bytes, caller: str) -> Answer:
+    async def v1_embeddings(body: bytes, caller: str) -> PageAnswer:
         asked = await _run_aside(lambda: read_openai_request(body, backend), len(body) > _SMALL_BODY)
         found = await embed_input(service, asked, caller)
         return await _run_aside(
@@ -417,21 +417,21 @@ def embedding_routes(
     # Made at the first request, then kept: it does not change.
     description = cache(lambda: to_json(openapi(service, needs_token=needs_token, known_callers=known_callers)))
     # In a thread: some backends read the model's folder for their description.
-    shown: dict[str, Callable[[], Answer]] = {
+    shown: dict[str, Callable[[], PageAnswer]] = {
         "/models": lambda: _json(openai_models(backend)),
         "/v1/models": lambda: _json(openai_models(backend)),
-        "/metrics": lambda: Answer(counts.text(), kind=METRICS_TYPE.encode()),
-        "/openapi.json": lambda: Answer(description()),
+        "/metrics": lambda: PageAnswer(counts.text(), kind=METRICS_TYPE.encode()),
+        "/openapi.json": lambda: PageAnswer(description()),
     }
     caller = None if token is None else f"token:{hashlib.sha256(token.encode()).hexdigest()[:16]}"
     posted = {"/embed": embed, "/embeddings": embeddings, "/v1/embeddings": v1_embeddings}
-    routes = [Route(path, Page(path, "POST", work, caller)) for path, work in posted.items()]
-    routes += [Route(path, Page(path, "GET", _in_thread(show), caller)) for path, show in shown.items()]
+    routes = [Route(path, PlainPage(path, "POST", work, caller)) for path, work in posted.items()]
+    routes += [Route(path, PlainPage(path, "GET", _in_thread(show), caller)) for path, show in shown.items()]
     return [counts.count_requests(route) for route in routes]
 
 
-def _in_thread(show: Callable[[], Answer]) -> Work:
-    async def work(_body: bytes, _caller: str) -> Answer:
+def _in_thread(show: Callable[[], PageAnswer]) -> Work:
+    async def work(_body: bytes, _caller: str) -> PageAnswer:
         return await asyncio.to_thread(show)
 
     return work
@@ -442,6 +442,6 @@ async def _run_aside(work: Callable[[], _T], large: bool) -> _T:
     return await asyncio.to_thread(work) if large else work()
 
 
-def _json(model: BaseModel) -> Answer:
+def _json(model: BaseModel) -> PageAnswer:
     # The same bytes as of the model's payload, without making it first.
-    return Answer(to_json(model, exclude_none=True))
+    return PageAnswer(to_json(model, exclude_none=True))

@@ -34,7 +34,7 @@ from .access import EVENTS_PATH, MCP_PATH, is_open, route_of, takes_long_texts
 
 __all__ = [
     "HTTP_METHODS", "MOST_HELD_BYTES", "SMALL_BODY_BYTES", "BearerToken", "BodyLimit", "DrainGuard", "DrainState",
-    "Guard", "PlainHeaders", "RequestLog", "WellFormed", "WrongTokens", "bearer", "error_response",
+    "PlainHeaders", "RequestGuard", "RequestLog", "WellFormed", "WrongTokens", "bearer", "error_response",
     "for_callers_elsewhere", "read_whole_body",
 ]  # fmt: skip
 
@@ -59,7 +59,7 @@ _MOST_PAUSED = 16
 _log = logging.getLogger(__name__)
 
 
-class Guard(ABC):
+class RequestGuard(ABC):
     """A layer before an application, for its requests."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -73,7 +73,7 @@ class Guard(ABC):
         """Answer a request, or pass it on to the application."""
 
 
-class RequestLog(Guard):
+class RequestLog(RequestGuard):
     """Gives each request its id, its span and its line in the log. They never contain its content or its token."""
 
     async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,7 +135,7 @@ class DrainState:
         return not self.in_flight
 
 
-class DrainGuard(Guard):
+class DrainGuard(RequestGuard):
     """Counts requests, and refuses new ones while the server drains or is full.
 
     While it drains the port stays open, so that a load balancer sees it. Streams of watchers are counted apart: they
@@ -232,7 +232,7 @@ def _network(scope: Scope) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else host
 
 
-class BearerToken(Guard):
+class BearerToken(RequestGuard):
     """Lets through only requests that carry the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -264,7 +264,7 @@ def for_callers_elsewhere() -> Iterator[None]:
         CALLED_FROM_ELSEWHERE.reset(before)
 
 
-class BodyLimit(Guard):
+class BodyLimit(RequestGuard):
     """Refuses bodies larger than the bound of their route, by their announced and by their actual size.
 
     It also bounds what all requests hold together. A small body is always taken: the bound on requests at work is
@@ -338,7 +338,7 @@ _ONE_HOST = re.compile(_HOST)
 _ONE_ORIGIN = re.compile(rf"null|[A-Za-z][A-Za-z0-9+.-]{{0,30}}://{_HOST}")
 
 
-class PlainHeaders(Guard):
+class PlainHeaders(RequestGuard):
     """Strips blanks around header values, since not every HTTP parser does.
 
     Refuses a host or origin that comes twice, or not in its plain form; the framework compares what is left.
@@ -361,7 +361,7 @@ class PlainHeaders(Guard):
 Answer = Callable[[Scope, dict[str, Any], Send], Awaitable[bool]]
 
 
-class WellFormed(Guard):
+class WellFormed(RequestGuard):
     """Refuses what is not a message, with the same errors as the stdio server; the framework lets some of it pass.
 
     A message that `answer` answers goes no further.

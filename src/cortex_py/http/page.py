@@ -233,10 +233,10 @@ OPERATIONS += [*PROJECT_VIEWS, *INSIGHT]
 def page_routes(cortex: Cortex) -> list[Route]:
     """The views, their files, and `/api/v1`."""
 
-    def view(render: Callable[[Request, views.Frame], str]) -> Callable[[Request], Awaitable[Response]]:
+    def view(render: Callable[[Request, views.PageFrame], str]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session = request.scope.get(SESSION_KEY)
-            frame = views.Frame(session.csrf if session else "", "", may_change(cortex))
+            frame = views.PageFrame(session.csrf if session else "", "", may_change(cortex))
             try:
                 frame = replace(frame, project=cortex.project.name)
                 text = await run_in_threadpool(render, request, frame)
@@ -246,19 +246,19 @@ def page_routes(cortex: Cortex) -> list[Route]:
 
         return answer
 
-    def search(request: Request, frame: views.Frame) -> str:
+    def search(request: Request, frame: views.PageFrame) -> str:
         query = request.query_params.get("q", "")
         try:
             return views.search_page(frame, query, _search(cortex, "", models.SearchQuery(q=query[:10_000])))
         except InvalidInput as error:
             return views.search_page(frame, query, None, str(error))
 
-    def memory(request: Request, frame: views.Frame) -> str:
+    def memory(request: Request, frame: views.PageFrame) -> str:
         return views.memory_page(
             frame, models.MemoryView.of(cortex.memories.get(request.path_params["id"][:_LONGEST_ID]))
         )
 
-    def other(request: Request, frame: views.Frame) -> str:
+    def other(request: Request, frame: views.PageFrame) -> str:
         path = request.url.path
         content = None
         if "plain" in request.query_params and path in _PLAIN:

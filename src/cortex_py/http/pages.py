@@ -22,7 +22,7 @@ from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
 from .middleware import read_whole_body
 
-__all__ = ["Answer", "Page", "Work", "read_body", "refusal"]
+__all__ = ["PageAnswer", "PlainPage", "Work", "read_body", "refusal"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _Headers = tuple[tuple[bytes, bytes], ...]
@@ -32,7 +32,7 @@ _STATUS = {"RATE_LIMITED": 429, "INTERNAL_ERROR": 500}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     body: bytes
     status: int = 200
     kind: bytes = b"application/json"
@@ -40,10 +40,10 @@ class Answer:
 
 
 # What a page does with a body and the caller's name.
-Work = Callable[[bytes, str], Awaitable[Answer]]
+Work = Callable[[bytes, str], Awaitable[PageAnswer]]
 
 
-class Page:
+class PlainPage:
     """One path and one method. When the client leaves, its work is cancelled."""
 
     def __init__(self, path: str, method: str, work: Work, caller: str | None = None) -> None:
@@ -58,7 +58,7 @@ class Page:
         if answer is not None:
             await _send(answer, scope["method"], send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
+    async def _answer(self, scope: Scope, receive: Receive) -> PageAnswer | None:
         """The answer; None if the client has left."""
         if scope["method"] not in self._methods:
             allowed = ", ".join(self._methods)
@@ -71,7 +71,7 @@ class Page:
             return None
         return await _while_connected(self._settled(body, self._caller or _name(scope)), receive)
 
-    async def _settled(self, body: bytes, caller: str) -> Answer:
+    async def _settled(self, body: bytes, caller: str) -> PageAnswer:
         try:
             return await self._work(body, caller)
         except CortexError as error:
@@ -91,19 +91,19 @@ def read_body(model: type[_M], body: bytes) -> _M:
         ) from None
 
 
-def refusal(error: CortexError) -> Answer:
+def refusal(error: CortexError) -> PageAnswer:
     """An error as every page reports it."""
     answer = ToolErrorResponse.from_error(error)
     status = 503 if isinstance(error, ModelMissing | ModelCorrupt) else _STATUS.get(answer.code, 422)
     headers: _Headers = ()
     if isinstance(error, RateLimited):
         headers = ((b"retry-after", str(max(1, math.ceil(error.retry_after))).encode()),)
-    return Answer(to_json({"error": answer.payload()}), status, headers=headers)
+    return PageAnswer(to_json({"error": answer.payload()}), status, headers=headers)
 
 
-def _refused(status: int, message: str, remedy: str, headers: _Headers = ()) -> Answer:
+def _refused(status: int, message: str, remedy: str, headers: _Headers = ()) -> PageAnswer:
     body = {"error": ToolErrorResponse.from_error(InvalidInput(message, remedy=remedy)).payload()}
-    return Answer(to_json(body), status, headers=headers)
+    return PageAnswer(to_json(body), status, headers=headers)
 
 
 def _is_json(scope: Scope) -> bool:
@@ -122,7 +122,7 @@ def _name(scope: Scope) -> str:
     return str(client[0]) if client else "local"
 
 
-async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer | None:
+async def _while_connected(work: Awaitable[PageAnswer], receive: Receive) -> PageAnswer | None:
     """The answer of the work, or None if the client leaves first; then the work is cancelled."""
     task = asyncio.current_task()
     assert task is not None, "a page is always answered in a task"
@@ -147,7 +147,7 @@ async def _while_connected(work: Awaitable[Answer], receive: Receive) -> Answer 
         watching.cancel()
 
 
-async def _send(answer: Answer, method: str, send: Send) -> None:
+async def _send(answer: PageAnswer, method: str, send: Send) -> None:
     headers = [(b"content-type", answer.kind), (b"content-length", str(len(answer.body)).encode()), *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.body})

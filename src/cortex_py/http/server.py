@@ -26,7 +26,7 @@ from ..mcp.stdio.serve import MOST_BYTES
 from ..security.callers import as_system
 from .access import EVENTS_PATH, MCP_PATH, SESSION_PATH, check_exposure
 from .callers import KnownCallers
-from .connections import Limits, Worker, bind_port, serve_app
+from .connections import ConnectionLimits, Worker, bind_port, serve_app
 from .embeddings import embedding_routes
 from .events import change_events
 from .hosts import HostGuard
@@ -66,7 +66,7 @@ def build_app(cortex: Cortex, host: str = "127.0.0.1", shared: SharedPage | None
     verify = cortex.verifier
     audited = settings.audit == "on" or (settings.audit == "auto" and verify is not None)
     draining, metrics = DrainState(), HttpMetrics(cortex.embeddings)
-    limits = Limits.of(settings)
+    limits = ConnectionLimits.of(settings)
     guards = [
         Middleware(RequestLog),
         Middleware(DrainGuard, draining=draining, most_requests=limits.requests, most_streams=limits.streams),

@@ -33,7 +33,7 @@ from ..paths import read_whole
 from ..security.key_file import KeyFile
 from ..web.views import sign_in_page
 from .access import SESSION_PATH, VIEW_PATHS, is_page, route_of
-from .middleware import Guard, WrongTokens, bearer, error_response, read_whole_body
+from .middleware import RequestGuard, WrongTokens, bearer, error_response, read_whole_body
 
 __all__ = [
     "CSRF_HEADER", "SESSION_KEY", "PageGuard", "PageLinks", "PageSession", "PageSessions", "SessionPage", "SharedPage",
@@ -252,7 +252,7 @@ def page_address(url: str, links: PageLinks | None) -> str:
     return f"{url}{SESSION_PATH}?code={links.code()}" if links else f"{url}/"
 
 
-class PageGuard(Guard):
+class PageGuard(RequestGuard):
     """Lets requests of the page through that carry a session or, on a server with tokens, a token."""
 
     def __init__(self, app: ASGIApp, sessions: PageSessions, has_tokens: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-__all__ = ["Element", "Node", "Raw", "document", "element"]
+__all__ = ["HtmlElement", "Node", "Raw", "document", "element"]
 
 _EMPTY = frozenset(("br", "input", "link", "meta"))
 
@@ -21,7 +21,7 @@ class Raw:
         self.text = text
 
 
-class Element:
+class HtmlElement:
     """A tag with its attributes and children."""
 
     __slots__ = ("_attributes", "_children", "_tag")
@@ -41,7 +41,7 @@ class Element:
         return f"<{self._tag}{attributes}>{''.join(_write(child) for child in self._children)}</{self._tag}>"
 
 
-Node = Element | Raw | str | None | Iterable["Node"]
+Node = HtmlElement | Raw | str | None | Iterable["Node"]
 
 
 def _write(node: Node) -> str:
@@ -49,17 +49,17 @@ def _write(node: Node) -> str:
         return ""
     if isinstance(node, str):
         return escape(node, quote=False)
-    if isinstance(node, Element):
+    if isinstance(node, HtmlElement):
         return node.write()
     if isinstance(node, Raw):
         return node.text
     return "".join(_write(child) for child in node)
 
 
-def element(tag: str, *children: Node, **attributes: str | bool | None) -> Element:
+def element(tag: str, *children: Node, **attributes: str | bool | None) -> HtmlElement:
     """A tag. A trailing underscore in the name of an attribute is dropped and others become hyphens (`class_`)."""
     named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-    return Element(tag, named, children)
+    return HtmlElement(tag, named, children)
 
 
 def document(*children: Node) -> str:

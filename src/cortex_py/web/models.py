@@ -15,7 +15,7 @@ __all__ = [
     "Brief", "CheckRequest", "CheckedClaim", "CheckedMemory", "CheckedText", "ClaimEvidence", "ClientView",
     "Contradicting", "DayCount", "Deleted", "DiffPart", "EntityLink", "Facet", "Facets", "FacetsQuery", "Given",
     "Health", "HealthCheck", "History", "LineOfWork", "LineSummary", "LinesOfWork", "MemoryChange", "MemoryPage",
-    "MemoryPurge", "MemoryQuery", "MemoryView", "Model", "NextSession", "NextSessionQuery", "OutboundView",
+    "MemoryPurge", "MemoryQuery", "MemoryView", "NextSession", "NextSessionQuery", "OutboundView", "PageModel",
     "ReviewDecision", "ReviewOutcome", "SearchQuery", "SearchResult", "SearchResults", "SignalsView", "TextPart",
     "UncheckedText", "UsesView", "VerifiedClaim", "VersionView", "text_parts", "word_difference",
 ]  # fmt: skip
@@ -29,7 +29,7 @@ _MOST_WORDS = 4_000
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 
 
-class Model(BaseModel):
+class PageModel(BaseModel):
     """What is not declared is refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -41,7 +41,7 @@ class Model(BaseModel):
         return cls.model_validate({**shared, **given}, from_attributes=True)
 
 
-class TextPart(Model):
+class TextPart(PageModel):
     """A piece of a text; `match` says whether it is a word of the query."""
 
     text: str
@@ -61,7 +61,7 @@ def text_parts(text: str, marks: list[tuple[int, int]]) -> list[TextPart]:
     return parts
 
 
-class MemoryView(Model):
+class MemoryView(PageModel):
     """A memory as the page shows it."""
 
     id: str
@@ -96,7 +96,7 @@ class MemoryView(Model):
         return cls(**{**given, "tags": list(memory.tags)})
 
 
-class Brief(Model):
+class Brief(PageModel):
     """A memory in a line."""
 
     id: str
@@ -114,13 +114,13 @@ class Brief(Model):
         return cls(**given, text=text, tags=list(memory.tags))
 
 
-class EntityLink(Model):
+class EntityLink(PageModel):
     name: str
     type: str
     mentions: int = Field(description="How many memories name it.")
 
 
-class UsesView(Model):
+class UsesView(PageModel):
     """Where a memory was used."""
 
     recalls: int
@@ -129,13 +129,13 @@ class UsesView(Model):
     last_given_at: datetime | None
 
 
-class VerifiedClaim(Model):
+class VerifiedClaim(PageModel):
     text: str
     verdict: str
     evidence: str
 
 
-class CheckedMemory(Model):
+class CheckedMemory(PageModel):
     """The result of the last check of a memory against its project."""
 
     score: float
@@ -143,7 +143,7 @@ class CheckedMemory(Model):
     claims: list[VerifiedClaim]
 
 
-class MemoryPage(Model):
+class MemoryPage(PageModel):
     """A memory with what it belongs to."""
 
     memory: MemoryView
@@ -156,11 +156,11 @@ class MemoryPage(Model):
     may_change: bool = Field(description="Whether this server takes changes.")
 
 
-class MemoryQuery(Model):
+class MemoryQuery(PageModel):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(default="", description="Words to mark.")
 
 
-class MemoryChange(Model):
+class MemoryChange(PageModel):
     """Fields that are left out stay. With `version`, a memory that changed since is left as it is."""
 
     content: str | None = None
@@ -170,20 +170,20 @@ class MemoryChange(Model):
     version: int | None = None
 
 
-class MemoryPurge(Model):
+class MemoryPurge(PageModel):
     confirm: str = Field(description="The id of the memory, to confirm: a purge cannot be undone.")
 
 
-class Deleted(Model):
+class Deleted(PageModel):
     id: str
 
 
-class DiffPart(Model):
+class DiffPart(PageModel):
     change: Literal["same", "added", "removed"]
     text: str
 
 
-class VersionView(Model):
+class VersionView(PageModel):
     version: int
     operation: str
     recorded_at: datetime
@@ -192,7 +192,7 @@ class VersionView(Model):
     difference: list[DiffPart] = Field(description="Its words against those of the version before.")
 
 
-class History(Model):
+class History(PageModel):
     versions: list[VersionView] = Field(description="Newest first.")
 
     @classmethod
@@ -222,19 +222,19 @@ def word_difference(old: str, new: str) -> list[DiffPart]:
     return found
 
 
-class ReviewDecision(Model):
+class ReviewDecision(PageModel):
     """`accept` makes staged memories active, `drop` deletes them, `stage` puts accepted ones back."""
 
     action: Literal["accept", "drop", "stage"]
     ids: list[str] = Field(min_length=1, max_length=_MOST_RESULTS)
 
 
-class ReviewOutcome(Model):
+class ReviewOutcome(PageModel):
     done: list[str]
     failed: dict[str, str] = Field(description="Why others stayed as they were, by id.")
 
 
-class SearchQuery(Model):
+class SearchQuery(PageModel):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="Words and conditions of the filter language, mixed. Empty lists the newest memories."
     )
@@ -242,7 +242,7 @@ class SearchQuery(Model):
     offset: int = Field(default=0, ge=0, le=10_000)
 
 
-class SignalsView(Model):
+class SignalsView(PageModel):
     """What speaks for a result: the cosine of its meaning, the share of the query's words, and whether it is near."""
 
     meaning: float
@@ -251,7 +251,7 @@ class SignalsView(Model):
     named: bool = Field(description="The query names who wrote it, or somebody in it.")
 
 
-class SearchResult(Model):
+class SearchResult(PageModel):
     memory: MemoryView
     score: float = Field(description="How likely the memory answers the query; 0 in a list without one.")
     signals: SignalsView | None
@@ -262,7 +262,7 @@ class SearchResult(Model):
         return cls.from_record(hit, memory=MemoryView.of(hit.memory), snippet=text_parts(hit.snippet, marks))
 
 
-class SearchResults(Model):
+class SearchResults(PageModel):
     total: int
     found: str = Field(
         description="In words: how many memories there are, or fit the words of the query. Empty on further pages."
@@ -271,35 +271,35 @@ class SearchResults(Model):
     warnings: list[str]
 
 
-class FacetsQuery(Model):
+class FacetsQuery(PageModel):
     q: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="As for a search. With words, the memories that fit are counted, 100 at most."
     )
 
 
-class Facet(Model):
+class Facet(PageModel):
     value: str
     count: int
 
 
-class Facets(Model):
+class Facets(PageModel):
     facets: dict[str, list[Facet]] = Field(description="By key of the filter language, the most frequent values.")
 
 
 # -- a text checked against the project ------------------------------------------------------------
 
 
-class CheckRequest(Model):
+class CheckRequest(PageModel):
     text: Annotated[str, Field(min_length=1, max_length=_LONGEST_ANSWER)]
 
 
-class ClaimEvidence(Model):
+class ClaimEvidence(PageModel):
     place: str = Field(description="The place in one line, as people read it.")
     path: str | None
     line: int | None
 
 
-class CheckedClaim(Model):
+class CheckedClaim(PageModel):
     text: str
     verdict: str
     probability: float = Field(description="How likely the claim is true.")
@@ -307,19 +307,19 @@ class CheckedClaim(Model):
     evidence: list[ClaimEvidence]
 
 
-class UncheckedText(Model):
+class UncheckedText(PageModel):
     text: str
     reason: str
 
 
-class Contradicting(Model):
+class Contradicting(PageModel):
     left: str
     right: str
     reason: str
     source: str
 
 
-class CheckedText(Model):
+class CheckedText(PageModel):
     score: float
     status: str
     message: str
@@ -331,7 +331,7 @@ class CheckedText(Model):
 # -- lines of work, the next session, health -------------------------------------------------------
 
 
-class LineOfWork(Model):
+class LineOfWork(PageModel):
     id: str
     topic: str
     git_branch: str | None
@@ -340,12 +340,12 @@ class LineOfWork(Model):
     updated_at: datetime
 
 
-class LinesOfWork(Model):
+class LinesOfWork(PageModel):
     total: int
     lines: list[LineOfWork]
 
 
-class LineSummary(Model):
+class LineSummary(PageModel):
     """A line of work as an agent gets it."""
 
     id: str
@@ -360,13 +360,13 @@ class LineSummary(Model):
     pending: list[Brief] = Field(description="Memories of its git branch that wait for a review.")
 
 
-class NextSessionQuery(Model):
+class NextSessionQuery(PageModel):
     prompt: Annotated[str, Field(max_length=_LONGEST_QUERY)] = Field(
         default="", description="A prompt, to see what it would bring along."
     )
 
 
-class Given(Model):
+class Given(PageModel):
     """A text that a session is given, word by word, and the memories in it."""
 
     text: str
@@ -374,18 +374,18 @@ class Given(Model):
     memories: list[Brief]
 
 
-class NextSession(Model):
+class NextSession(PageModel):
     start: Given
     prompt: Given | None
 
 
-class HealthCheck(Model):
+class HealthCheck(PageModel):
     name: str
     well: bool
     detail: str
 
 
-class ClientView(Model):
+class ClientView(PageModel):
     """An AI client: whether it is on this machine, and what of Cortex its files have."""
 
     name: str
@@ -395,18 +395,18 @@ class ClientView(Model):
     hooks: bool
 
 
-class DayCount(Model):
+class DayCount(PageModel):
     day: date
     count: int
 
 
-class OutboundView(Model):
+class OutboundView(PageModel):
     purpose: str
     host: str
     what: str
 
 
-class Health(Model):
+class Health(PageModel):
     checks: list[HealthCheck]
     outbound: list[OutboundView] = Field(description="What is sent to other machines; empty where nothing is.")
     memories: int

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .models import Brief, DiffPart, MemoryView, Model
+from .models import Brief, DiffPart, MemoryView, PageModel
 
 __all__ = [
     "Comparison", "Completion", "CompletionQuery", "Completions", "CounterpartView", "EntityMemories", "EntityQuery",
@@ -29,16 +29,16 @@ _Types = Annotated[str, Field(max_length=100, description="Types of entities, wi
 # -- the filter language while it is typed ---------------------------------------------------------
 
 
-class CompletionQuery(Model):
+class CompletionQuery(PageModel):
     q: Annotated[str, Field(max_length=10_000)] = Field(default="", description="The text up to the cursor.")
 
 
-class Completion(Model):
+class Completion(PageModel):
     text: str = Field(description="What takes the place of the last word.")
     hint: str = Field(description="How many memories have it, or what a key stands for.")
 
 
-class Completions(Model):
+class Completions(PageModel):
     word: str = Field(description="The last word, which a completion replaces.")
     completions: list[Completion]
 
@@ -46,17 +46,17 @@ class Completions(Model):
 # -- the timeline ----------------------------------------------------------------------------------
 
 
-class TimelineQuery(Model):
+class TimelineQuery(PageModel):
     zone: _Zone = 0
     kinds: _Kinds = ""
 
 
-class TimelineDayView(Model):
+class TimelineDayView(PageModel):
     day: date
     counts: dict[str, int] = Field(description="By kind of event.")
 
 
-class TimelineDays(Model):
+class TimelineDays(PageModel):
     total: int
     days: list[TimelineDayView] = Field(description="Newest first.")
 
@@ -66,7 +66,7 @@ class TimelineWindowQuery(TimelineQuery):
     offset: int = Field(default=0, ge=0, le=10_000_000)
 
 
-class EventView(Model):
+class EventView(PageModel):
     kind: Literal["memory", "line", "commit", "merge", "snapshot"]
     at: datetime
     id: str
@@ -75,14 +75,14 @@ class EventView(Model):
     status: str
 
 
-class TimelineEvents(Model):
+class TimelineEvents(PageModel):
     events: list[EventView] = Field(description="Newest first.")
 
 
 # -- the graph -------------------------------------------------------------------------------------
 
 
-class GraphQuery(Model):
+class GraphQuery(PageModel):
     centre: Annotated[str, Field(max_length=500)] = Field(
         default="", description="An entity by id or name. Empty: those that most memories name."
     )
@@ -91,45 +91,45 @@ class GraphQuery(Model):
     limit: int = Field(default=200, ge=1, le=2_000)
 
 
-class GraphNode(Model):
+class GraphNode(PageModel):
     id: str
     name: str
     type: str
     mentions: int = Field(description="How many memories name it.")
 
 
-class GraphEdge(Model):
+class GraphEdge(PageModel):
     source: str
     target: str
     type: str
     confidence: float
 
 
-class GraphView(Model):
+class GraphView(PageModel):
     centre: str | None
     complete: bool = Field(description="False if the limit left entities out.")
     nodes: list[GraphNode]
     edges: list[GraphEdge] = Field(description="One for each pair and type, the surest.")
 
 
-class GraphPathQuery(Model):
+class GraphPathQuery(PageModel):
     source: _NAME
     target: _NAME
     hops: int = Field(default=5, ge=1, le=10)
 
 
-class GraphPath(Model):
+class GraphPath(PageModel):
     found: bool
     nodes: list[GraphNode]
     edges: list[GraphEdge]
 
 
-class FactsQuery(Model):
+class FactsQuery(PageModel):
     source: _NAME
     target: _NAME
 
 
-class FactView(Model):
+class FactView(PageModel):
     source: str
     target: str
     type: str
@@ -139,32 +139,32 @@ class FactView(Model):
     memory: Brief | None = Field(description="The memory that states it; none for what the project itself shows.")
 
 
-class Facts(Model):
+class Facts(PageModel):
     facts: list[FactView]
 
 
-class EntityQuery(Model):
+class EntityQuery(PageModel):
     id: _NAME
 
 
-class EntityMemories(Model):
+class EntityMemories(PageModel):
     entity: GraphNode
     aliases: list[str]
     memories: list[Brief] = Field(description="Memories that name it, newest first.")
 
 
-class NamesQuery(Model):
+class NamesQuery(PageModel):
     q: Annotated[str, Field(max_length=500)] = Field(default="", description="How the name begins.")
 
 
-class Names(Model):
+class Names(PageModel):
     entities: list[GraphNode]
 
 
 # -- a review, side by side ------------------------------------------------------------------------
 
 
-class CounterpartView(Model):
+class CounterpartView(PageModel):
     memory: MemoryView
     relation: Literal["repeats", "contradicts"]
     reason: str
@@ -173,12 +173,12 @@ class CounterpartView(Model):
     merged_difference: list[DiffPart] = Field(description="The merged text against this memory as it is.")
 
 
-class Comparison(Model):
+class Comparison(PageModel):
     memory: MemoryView
     counterparts: list[CounterpartView]
 
 
-class MergeRequest(Model):
+class MergeRequest(PageModel):
     """Give a memory the merged text; the staged one is superseded by it."""
 
     into: _NAME
@@ -186,24 +186,24 @@ class MergeRequest(Model):
     version: int | None = None
 
 
-class Supersession(Model):
+class Supersession(PageModel):
     by: _NAME = Field(description="The id of the memory that takes its place.")
 
 
 # -- evidence --------------------------------------------------------------------------------------
 
 
-class EvidenceQuery(Model):
+class EvidenceQuery(PageModel):
     path: Annotated[str, Field(min_length=1, max_length=4_000)]
     line: int = Field(default=1, ge=1, le=100_000_000)
 
 
-class ExcerptLine(Model):
+class ExcerptLine(PageModel):
     number: int
     text: str
 
 
-class ExcerptView(Model):
+class ExcerptView(PageModel):
     path: str
     lines: list[ExcerptLine]
 
@@ -211,14 +211,14 @@ class ExcerptView(Model):
 # -- staged on a git branch ------------------------------------------------------------------------
 
 
-class Promotion(Model):
+class Promotion(PageModel):
     """Make staged memories visible on every git branch; with `back`, confine them to theirs again."""
 
     ids: list[str] = Field(min_length=1, max_length=100)
     back: bool = False
 
 
-class PromotionOutcome(Model):
+class PromotionOutcome(PageModel):
     done: list[str]
     failed: dict[str, str] = Field(description="Why others stayed as they were, by id.")
 
@@ -226,11 +226,11 @@ class PromotionOutcome(Model):
 # -- snapshots and sync ----------------------------------------------------------------------------
 
 
-class SnapshotRequest(Model):
+class SnapshotRequest(PageModel):
     description: Annotated[str, Field(max_length=1_000)] = ""
 
 
-class SnapshotView(Model):
+class SnapshotView(PageModel):
     id: str
     created_at: datetime
     description: str
@@ -241,21 +241,21 @@ class SnapshotView(Model):
     fault: str
 
 
-class SnapshotsView(Model):
+class SnapshotsView(PageModel):
     snapshots: list[SnapshotView] = Field(description="Newest first.")
 
 
-class SnapshotRestore(Model):
+class SnapshotRestore(PageModel):
     confirm: str = Field(description="The id of the snapshot, to confirm.")
 
 
-class Restored(Model):
+class Restored(PageModel):
     id: str
     safety: str = Field(description="The snapshot of the state before, which undoes this.")
     memories: int
 
 
-class SyncView(Model):
+class SyncView(PageModel):
     target: str
     pending: int = Field(description="Documents that wait to be pushed.")
     waiting: int = Field(description="Machines with something to pull.")
@@ -266,7 +266,7 @@ class SyncView(Model):
 # -- the memory tool of Claude's API -----------------------------------------------------------------
 
 
-class MemoryToolCall(Model):
+class MemoryToolCall(PageModel):
     """The input of the tool as the model sent it; which fields a command needs is the tool's."""
 
     command: Literal["view", "create", "str_replace", "insert", "delete", "rename"]
@@ -281,5 +281,5 @@ class MemoryToolCall(Model):
     new_path: str | None = None
 
 
-class MemoryToolAnswer(Model):
+class MemoryToolAnswer(PageModel):
     text: str

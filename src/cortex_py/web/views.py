@@ -13,7 +13,7 @@ from .assets import static_version
 from .html import Node, document, element
 
 __all__ = [
-    "NAVIGATION", "Frame", "error_page", "graph_text", "health_text", "lines_text", "memory_page", "next_text",
+    "NAVIGATION", "PageFrame", "error_page", "graph_text", "health_text", "lines_text", "memory_page", "next_text",
     "plain_page", "review_text", "search_page", "sign_in_page", "timeline_text",
 ]  # fmt: skip
 
@@ -38,7 +38,7 @@ _MODULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """What surrounds every view. `csrf` proves that a change comes from the page."""
 
     csrf: str
@@ -46,7 +46,7 @@ class Frame:
     may_change: bool = True
 
 
-def search_page(frame: Frame, query: str, found: models.SearchResults | None, error: str = "") -> str:
+def search_page(frame: PageFrame, query: str, found: models.SearchResults | None, error: str = "") -> str:
     count = "" if found is None else found.found
     results = [] if found is None else [_result(one, query) for one in found.results]
     body = element(
@@ -61,7 +61,7 @@ def search_page(frame: Frame, query: str, found: models.SearchResults | None, er
     return _document("Search", "/", frame, body)
 
 
-def memory_page(frame: Frame, memory: models.MemoryView) -> str:
+def memory_page(frame: PageFrame, memory: models.MemoryView) -> str:
     body = element(
         "article",
         element("pre", memory.content, class_="plain"),
@@ -71,14 +71,14 @@ def memory_page(frame: Frame, memory: models.MemoryView) -> str:
     return _document("Memory", "", frame, element("h1", "Memory", class_="quiet"), body)
 
 
-def error_page(frame: Frame, path: str, error: str) -> str:
+def error_page(frame: PageFrame, path: str, error: str) -> str:
     """Why a view cannot be shown. It has no script: one would replace the error, and the address with it."""
     title = NAVIGATION.get(path, ("Memory", ""))[0]
     text = element("p", error, class_="error", role="alert")
     return _document(title, path if path in NAVIGATION else "", frame, element("h1", title), text, plain=True)
 
 
-def plain_page(frame: Frame, path: str, content: Node = None) -> str:
+def plain_page(frame: PageFrame, path: str, content: Node = None) -> str:
     """The frame of a view that a script fills in, or the view as plain text."""
     title, about = NAVIGATION[path]
     link = element("a", "Read this view without it", href=f"{path}?plain=1")
@@ -185,7 +185,7 @@ def sign_in_page(*, takes_token: bool, wrong_token: bool = False, spent_link: bo
     return document(_head("Sign in"), element("body", main))
 
 
-def _document(title: str, path: str, frame: Frame, *main: Node, plain: bool = False) -> str:
+def _document(title: str, path: str, frame: PageFrame, *main: Node, plain: bool = False) -> str:
     links = [
         element("a", name, href=place, aria_current="page" if place == path else None)
         for place, (name, _) in NAVIGATION.items()

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from ..values import EntityType, canonical, shared_spelling
 from .shapes import NameMatch, cue_words
-from .tokens import Token
+from .tokens import WordToken
 
 __all__ = ["EntityLookup", "KnownEntity", "match_entities"]
 
@@ -56,7 +56,7 @@ class _Span(NamedTuple):
 
 
 def match_entities(
-    text: str, parts: Sequence[Sequence[Token]], lookup: EntityLookup, vocabulary: Collection[str]
+    text: str, parts: Sequence[Sequence[WordToken]], lookup: EntityLookup, vocabulary: Collection[str]
 ) -> list[list[NameMatch]]:
     """The names of stored entities in each sentence. `vocabulary` has the ordinary words."""
     spans = [list(_spans(text, part)) for part in parts]
@@ -66,7 +66,7 @@ def match_entities(
     return [[match for span in row for match in _matches(span, known, vocabulary)] for row in spans]
 
 
-def _spans(text: str, part: Sequence[Token]) -> Iterator[_Span]:
+def _spans(text: str, part: Sequence[WordToken]) -> Iterator[_Span]:
     """The runs of words of a sentence that can be a name: neither end is a small word or a sign."""
     ends = [_can_end(token) for token in part]
     for first, token in enumerate(part):
@@ -81,7 +81,7 @@ def _spans(text: str, part: Sequence[Token]) -> Iterator[_Span]:
                 yield _Span(first, last, spelled, tuple(_keys(spelled)))
 
 
-def _can_end(token: Token) -> bool:
+def _can_end(token: WordToken) -> bool:
     word = token.text
     if token.kind not in ("", "path", "mention") or not any(char.isalnum() for char in word):
         return False

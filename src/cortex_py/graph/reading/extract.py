@@ -20,7 +20,7 @@ from .patterns import STANDS_FOR_PROJECT, SURE, relationships
 from .repetition import RepeatedName, learned_names, names_elsewhere, open_names
 from .shapes import NameMatch, match_rules
 from .tagger import Floats, Tagger, load_tagger
-from .tokens import MAX_CHARACTERS, Token, code_spans, sentences
+from .tokens import MAX_CHARACTERS, WordToken, code_spans, sentences
 
 __all__ = ["MAX_CHARACTERS", "MOST_CHARACTERS", "extract"]
 
@@ -110,7 +110,7 @@ def _stands_at(text: str, start: int, name: str) -> bool:
 
 
 def _find_names(
-    text: str, parts: Sequence[Sequence[Token]], tagger: Tagger, known: EntityLookup | None
+    text: str, parts: Sequence[Sequence[WordToken]], tagger: Tagger, known: EntityLookup | None
 ) -> list[list[NameMatch]]:
     """The names in each sentence by the tagger, by rules, among stored entities, and by their repetition."""
     vocabulary = tagger.model.tables.rows
@@ -130,13 +130,13 @@ def _taken(found: Sequence[Sequence[NameMatch]]) -> list[set[int]]:
     return [{place for name in row for place in range(name.first, name.last)} for row in found]
 
 
-def _tagged(part: Sequence[Token], likely: Floats, tagger: Tagger) -> Iterator[NameMatch]:
+def _tagged(part: Sequence[WordToken], likely: Floats, tagger: Tagger) -> Iterator[NameMatch]:
     for name in tagger.read(likely):
         if any(_NAME.search(token.text) for token in part[name.first : name.last]):
             yield NameMatch(name.first, name.last, name.type, tagger.sure(name.likelihood), "tagger", 2)
 
 
-def _by_rules(part: Sequence[Token], tagger: Tagger) -> list[NameMatch]:
+def _by_rules(part: Sequence[WordToken], tagger: Tagger) -> list[NameMatch]:
     return match_rules(part, lambda word: _like_person(tagger, word))
 
 
@@ -163,7 +163,7 @@ def _like_person(tagger: Tagger, word: str) -> bool:
     return leaning is not None and float(leaning[_PERSON]) > _LEAST_LIKE_PERSON
 
 
-def _resolve_overlaps(found: list[NameMatch], knowledge: Knowledge, part: Sequence[Token]) -> list[NameMatch]:
+def _resolve_overlaps(found: list[NameMatch], knowledge: Knowledge, part: Sequence[WordToken]) -> list[NameMatch]:
     """Keep names that do not overlap: the stronger source, then the longer name, then the surer one."""
     if knowledge:
         found += [
@@ -202,7 +202,7 @@ def _within(row: NameMatch, spans: Sequence[tuple[int, int]]) -> bool:
     )
 
 
-def _pronouns(part: Sequence[Token], knowledge: Knowledge) -> Iterator[NameMatch]:
+def _pronouns(part: Sequence[WordToken], knowledge: Knowledge) -> Iterator[NameMatch]:
     """Words that mean the project."""
     lowered = [token.text.lower() for token in part]
     for place, low in enumerate(lowered):
@@ -213,7 +213,7 @@ def _pronouns(part: Sequence[Token], knowledge: Knowledge) -> Iterator[NameMatch
             )
 
 
-def _entity(row: NameMatch, part: Sequence[Token], text: str, project: str) -> ExtractedEntity:
+def _entity(row: NameMatch, part: Sequence[WordToken], text: str, project: str) -> ExtractedEntity:
     start, end = part[row.first].start, part[row.last - 1].end
     if row.type == "Person" and text[start] == "@" and end - start > 1:
         start += 1  # the "@" is not part of the name

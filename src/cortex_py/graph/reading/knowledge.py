@@ -19,7 +19,7 @@ from ...worktree.git.repository import Repository, decode_output
 from ...worktree.git.runner import run_git
 from ..values import EntityType
 from .shapes import cue_words
-from .tokens import Token, sentences
+from .tokens import WordToken, sentences
 
 __all__ = ["NO_KNOWLEDGE", "Knowledge", "ProjectNames", "names_in"]
 
@@ -53,7 +53,7 @@ class Knowledge:
     def __bool__(self) -> bool:
         return bool(self._names)
 
-    def matches(self, tokens: Sequence[Token]) -> Iterator[KnownName]:
+    def matches(self, tokens: Sequence[WordToken]) -> Iterator[KnownName]:
         """The known names among the tokens, the longest first, as whole words."""
         names, longest = self._names, self._longest
         place = 0

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 from ...jobs import load_once
 
 __all__ = [
-    "FLAGS",
-    "NETWORK_FILE",
-    "PIECES_MOST",
-    "Network",
-    "gazetteer_bits",
-    "letters_of",
-    "load_network",
-    "word_flags",
-]
+    "FLAGS", "NETWORK_FILE", "PIECES_MOST", "Network", "gazetteer_bits", "letters_of", "load_network", "word_flags",
+]  # fmt: skip
 
 NETWORK_FILE = Path(__file__).with_name("network.bin")
 PIECES_MOST = 6

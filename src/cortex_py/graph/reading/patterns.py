@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..values import EntityType, ExtractedEntity, ExtractedRelationship, RelationshipType
-from .tokens import Token
+from .tokens import WordToken
 
 __all__ = ["STANDS_FOR_PROJECT", "SURE", "relationships"]
 
@@ -116,7 +116,7 @@ _OF_PERSON = re.compile(r" (§\d+P)(?: (?:from|at|of)| ,(?: [\w-]+){1,4} at| \()
 
 
 def relationships(
-    tokens: Sequence[Token], entities: Sequence[tuple[int, ExtractedEntity]], text: str
+    tokens: Sequence[WordToken], entities: Sequence[tuple[int, ExtractedEntity]], text: str
 ) -> Iterator[ExtractedRelationship]:
     """The relationships that one sentence states. Entities come with their indexes in the list of all."""
     if len(entities) < 2 or tokens[-1].text == "?":
@@ -139,7 +139,7 @@ def relationships(
     yield from (row for key, row in found.items() if key[2] != "RelatesTo" or frozenset(key[:2]) not in strong)
 
 
-def _read(tokens: Sequence[Token], entities: Sequence[tuple[int, ExtractedEntity]]) -> str:
+def _read(tokens: Sequence[WordToken], entities: Sequence[tuple[int, ExtractedEntity]]) -> str:
     """The sentence with a marker for each name: its index, and a letter for its type."""
     words: list[str] = []
     waiting = list(entities)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..values import EntityType
 from .shapes import cue_words
 from .tagger import TYPES
-from .tokens import Token, code_spans
+from .tokens import WordToken, code_spans
 
 __all__ = [
     "FEATURES", "WEIGHTS_FILE", "Candidate", "RepeatedName", "candidates", "learned_names", "names_elsewhere",
@@ -82,7 +82,7 @@ class Candidate(NamedTuple):
 
 
 def learned_names(
-    text: str, parts: Sequence[Sequence[Token]], by_type: Sequence[NDArray[np.float32]], vocabulary: Collection[str]
+    text: str, parts: Sequence[Sequence[WordToken]], by_type: Sequence[NDArray[np.float32]], vocabulary: Collection[str]
 ) -> Iterator[RepeatedName]:
     """The names that a text repeats. `by_type` has the tagger's likelihood of each type for each word."""
     weights, offset, least = _weights()
@@ -96,7 +96,7 @@ def learned_names(
 
 
 def _alike(
-    one: Candidate, parts: Sequence[Sequence[Token]], vocabulary: Collection[str]
+    one: Candidate, parts: Sequence[Sequence[WordToken]], vocabulary: Collection[str]
 ) -> tuple[tuple[int, int, int], ...]:
     """The places of a name; if it is also an ordinary word, only those in the spelling that it has most often."""
     if one.key not in vocabulary:
@@ -111,7 +111,7 @@ def _alike(
 
 
 def candidates(
-    text: str, parts: Sequence[Sequence[Token]], by_type: Sequence[NDArray[np.float32]], vocabulary: Collection[str]
+    text: str, parts: Sequence[Sequence[WordToken]], by_type: Sequence[NDArray[np.float32]], vocabulary: Collection[str]
 ) -> Iterator[Candidate]:
     """Every word and every run of capitalised words that the text repeats, the most frequent first."""
     found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
@@ -148,12 +148,12 @@ def candidates(
         yield Candidate(key, tuple(places), values, likely.mean(axis=0))
 
 
-def _can_name(token: Token) -> bool:
+def _can_name(token: WordToken) -> bool:
     word = token.text
     return token.kind == "" and len(word) > 1 and _NAME.match(word) is not None and word.lower() not in _COMMON
 
 
-def _runs(part: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def _runs(part: Sequence[WordToken]) -> Iterator[tuple[int, int]]:
     """Two or three capitalised words in a row."""
     place = 0
     while place < len(part):
@@ -182,7 +182,7 @@ def _surroundings(text: str) -> Mapping[str, Collection[str]]:
     }
 
 
-def _shares(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[Token]]) -> tuple[float, float, float]:
+def _shares(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[WordToken]]) -> tuple[float, float, float]:
     """How many of the places are marked, capitalised, and capitalised inside a sentence."""
     capital = [parts[number][first].text[0].isupper() for number, first, _ in places]
     inner = [upper for upper, (_, first, _) in zip(capital, places, strict=True) if first > 0]
@@ -190,11 +190,11 @@ def _shares(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[Tok
     return marked / len(places), sum(capital) / len(places), sum(inner) / len(inner) if inner else 0.0
 
 
-def _is_marked(part: Sequence[Token], first: int, last: int) -> bool:
+def _is_marked(part: Sequence[WordToken], first: int, last: int) -> bool:
     return first > 0 and last < len(part) and part[first - 1].text in _MARKS and part[last].text in _MARKS
 
 
-def _usage(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[Token]]) -> tuple[float, float, float]:
+def _usage(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[WordToken]]) -> tuple[float, float, float]:
     """Whether a place defines the word; how many own something; how many follow a determiner."""
     defined = owner = determined = 0
     for number, first, last in places:
@@ -209,7 +209,7 @@ def _usage(places: Sequence[tuple[int, int, int]], parts: Sequence[Sequence[Toke
 
 
 def names_elsewhere(
-    parts: Sequence[Sequence[Token]],
+    parts: Sequence[Sequence[WordToken]],
     by_type: Sequence[NDArray[np.float32]],
     taken: Sequence[Collection[int]],
     texts: Callable[[str], Sequence[str]],
@@ -236,7 +236,7 @@ def names_elsewhere(
 
 
 def open_names(
-    parts: Sequence[Sequence[Token]],
+    parts: Sequence[Sequence[WordToken]],
     by_type: Sequence[NDArray[np.float32]],
     taken: Sequence[Collection[int]],
     vocabulary: Collection[str],
@@ -259,7 +259,7 @@ def open_names(
             place = max(last, place + 1)
 
 
-def _may_name(part: Sequence[Token], place: int, likely: float, vocabulary: Collection[str]) -> bool:
+def _may_name(part: Sequence[WordToken], place: int, likely: float, vocabulary: Collection[str]) -> bool:
     word = part[place].text
     if not _can_name(part[place]) or likely < _CAPITAL_POSSIBLE or word.lower().removesuffix("s") in _COMMON:
         return False
@@ -269,7 +269,7 @@ def _may_name(part: Sequence[Token], place: int, likely: float, vocabulary: Coll
     return likely >= _POSSIBLE and word not in vocabulary and not determined
 
 
-def _is_capitalised(token: Token) -> bool:
+def _is_capitalised(token: WordToken) -> bool:
     word = token.text
     return word[0].isupper() and word[1:].islower() and word.isalpha() and _can_name(token)
 

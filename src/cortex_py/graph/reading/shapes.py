@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ...jobs import load_once
 from ..values import EntityType
-from .tokens import Token
+from .tokens import WordToken
 
 __all__ = ["NAMES_FILE", "Gazetteer", "NameMatch", "cue_words", "listed_names", "match_rules"]
 
@@ -124,7 +124,7 @@ def _listed() -> tuple[Gazetteer, frozenset[str]]:
     return Gazetteer(listed_names()), frozenset(listed_names()["given"])
 
 
-def match_rules(tokens: Sequence[Token], person_like: Callable[[str], bool]) -> list[NameMatch]:
+def match_rules(tokens: Sequence[WordToken], person_like: Callable[[str], bool]) -> list[NameMatch]:
     """Apply all rules to a sentence. `person_like` says whether a word is used like people's names."""
     words = [token.text for token in tokens]
     lowered = [word.lower() for word in words]
@@ -136,7 +136,7 @@ def match_rules(tokens: Sequence[Token], person_like: Callable[[str], bool]) -> 
     return found
 
 
-def _files(tokens: Sequence[Token]) -> Iterator[NameMatch]:
+def _files(tokens: Sequence[WordToken]) -> Iterator[NameMatch]:
     for place, token in enumerate(tokens):
         name = token.text
         if token.kind != "path" and "." not in name and name.lower() not in _BARE_FILES:

@@ -29,7 +29,7 @@ from .shapes import Gazetteer, listed_names
 
 __all__ = [
     "LEANINGS", "LEANING_STEP", "MODEL_FILE", "NO_CLUSTER", "TYPES", "TYPE_OF", "WEIGHT_STEP", "Features", "Floats",
-    "Model", "Tables", "TaggedName", "Tagger", "load_tagger", "unpack_model",
+    "Tables", "TaggedName", "Tagger", "TaggerModel", "load_tagger", "unpack_model",
 ]  # fmt: skip
 
 # Features of a word, its neighbours and its phrase. Those of one word alone are separate, so that their weights are
@@ -265,7 +265,7 @@ class TaggedName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class TaggerModel:
     """The trained model."""
 
     labels: tuple[str, ...]
@@ -281,7 +281,7 @@ class Model:
 class Tagger:
     """Applies a model, and caches what it computes for words."""
 
-    def __init__(self, model: Model, features: Features | None = None, network: Network | None = None) -> None:
+    def __init__(self, model: TaggerModel, features: Features | None = None, network: Network | None = None) -> None:
         self.model = model
         self.network = network
         self.eagerness = network.eagerness if network else model.eagerness
@@ -501,7 +501,7 @@ def _answered(label: str) -> str:
     return f"{label[0]}-{TYPE_OF[label[2:]]}" if label[2:] in TYPE_OF else "O"
 
 
-def unpack_model(data: bytes) -> Model:
+def unpack_model(data: bytes) -> TaggerModel:
     """Read a model file: a line of JSON, then the compressed parts."""
     line, _, rest = data.partition(b"\n")
     about = json.loads(line)
@@ -525,7 +525,7 @@ def unpack_model(data: bytes) -> Model:
         np.frombuffer(parts["by_word"], np.int8).reshape(len(LEANINGS), -1).T.copy(),
         *(frozenset(about[name]) for name in ("languages", "extensions", "modules")),
     )
-    return Model(
+    return TaggerModel(
         labels,
         {name: row for row, name in enumerate(features)},
         weights,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MAX_CHARACTERS", "Token", "code_spans", "sentences"]
+__all__ = ["MAX_CHARACTERS", "WordToken", "code_spans", "sentences"]
 
 MAX_CHARACTERS = 20_000  # of a text that are read
 _LONGEST = 80  # tokens of a sentence; a longer one is cut, which bounds every later step
@@ -63,7 +63,7 @@ _EITHER = re.compile(r"[A-Za-z][A-Za-z+#]+/[A-Za-z][A-Za-z+#]+\Z")  # two names,
 _WHOLE = frozenset(("tcp/ip", "pl/sql", "ci/cd", "and/or", "gnu/linux", "os/2", "pl/pgsql", "read/write"))
 
 
-class Token(NamedTuple):
+class WordToken(NamedTuple):
     """A word with its place; `kind` is the named group that matched, or ""."""
 
     text: str
@@ -72,10 +72,10 @@ class Token(NamedTuple):
     kind: str
 
 
-def sentences(text: str) -> Iterator[list[Token]]:
+def sentences(text: str) -> Iterator[list[WordToken]]:
     """The prose sentences in the part of a text that is read."""
     text = text[:MAX_CHARACTERS]
-    sentence: list[Token] = []
+    sentence: list[WordToken] = []
     last = 0
     for token in _tokens(text):
         gap = text[last : token.start]
@@ -93,7 +93,7 @@ def sentences(text: str) -> Iterator[list[Token]]:
         yield sentence
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[WordToken]:
     place = 0
     for first, last in code_spans(text):
         yield from _cut(text, place, first)
@@ -122,7 +122,7 @@ def _ends_as_prose(line: str) -> bool:
     return line.endswith(";") and _THREE_WORDS.search(line, 1 + max(map(line.rfind, signs))) is not None
 
 
-def _cut(text: str, first: int, last: int) -> Iterator[Token]:
+def _cut(text: str, first: int, last: int) -> Iterator[WordToken]:
     for match in _TOKEN.finditer(text, first, last):
         start, end, kind = match.start(), match.end(), match.lastgroup or ""
         if end - start > _LONGEST_WORD:
@@ -133,16 +133,16 @@ def _cut(text: str, first: int, last: int) -> Iterator[Token]:
                 while text[end - 1] == ".":
                     end -= 1
                 middle = start + word.index("/")
-                yield Token(text[start:middle], start, middle, "")
-                yield Token("/", middle, middle + 1, "")
-                yield Token(text[middle + 1 : end], middle + 1, end, "")
-                yield from (Token(".", at, at + 1, "") for at in range(end, match.end()))
+                yield WordToken(text[start:middle], start, middle, "")
+                yield WordToken("/", middle, middle + 1, "")
+                yield WordToken(text[middle + 1 : end], middle + 1, end, "")
+                yield from (WordToken(".", at, at + 1, "") for at in range(end, match.end()))
                 continue
             while text[end - 1] in ".@+-" and end - start > 1:  # the full stop of the sentence
                 end -= 1
         elif kind == "url":
             while text[end - 1] in ".,;:!?)]}" and end - start > 1:
                 end -= 1
-        yield Token(text[start:end], start, end, kind)
+        yield WordToken(text[start:end], start, end, kind)
         if end < match.end():
-            yield from (Token(text[at], at, at + 1, "") for at in range(end, match.end()))
+            yield from (WordToken(text[at], at, at + 1, "") for at in range(end, match.end()))

@@ -19,13 +19,7 @@ from .check import Check
 from .names import is_auxiliary, is_configuration
 from .scene import HOLDERS, Scene, Subject, last_part, number_meanings, read_numbers, same_number
 
-__all__ = [
-    "check_bindings",
-    "check_counts",
-    "check_guards",
-    "check_order",
-    "check_parameters",
-]
+__all__ = ["check_bindings", "check_counts", "check_guards", "check_order", "check_parameters"]
 
 _CONSTRUCTORS = frozenset(("__init__", "constructor", "__new__", "new", "initialize", "New"))
 _DEFAULT = load_pattern("checks", "default")

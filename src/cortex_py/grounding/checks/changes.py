@@ -23,18 +23,9 @@ from .names import NamedFile, NamedSymbol, ResolvedClaim, definition_evidence, i
 from .passages import weigh_words
 
 __all__ = [
-    "LAST_COMMIT",
-    "change_evidence",
-    "check_changelog",
-    "check_changes",
-    "check_commits",
-    "check_moves",
-    "find_scope",
-    "is_changelog",
-    "is_rename",
-    "read_sections",
-    "revision_evidence",
-]
+    "LAST_COMMIT", "change_evidence", "check_changelog", "check_changes", "check_commits", "check_moves", "find_scope",
+    "is_changelog", "is_rename", "read_sections", "revision_evidence",
+]  # fmt: skip
 
 _IN_RELEASE = load_pattern("checks", "in_release")
 _NEW_IN = load_pattern("checks", "new_in")
@@ -59,7 +50,7 @@ def _seen_in(name: Literal["change", "gone"], words: str, seen: FileChange) -> C
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ChangeScope:
     """A commit that a claim names, or a release, which includes all commits since the release before it."""
 
     revision: Revision
@@ -88,17 +79,17 @@ LAST_COMMIT = re.compile(
 )
 
 
-def find_scope(claim: Claim, lookup: Lookup) -> Scope | None:
+def find_scope(claim: Claim, lookup: Lookup) -> ChangeScope | None:
     """The commit or release that the claim names, by id or by version."""
     for mention in claim.mentions:
         if mention.kind == "commit" and (revision := lookup.commit(mention.value)):
-            return Scope(revision)
+            return ChangeScope(revision)
     if LAST_COMMIT.search(claim.text) and (newest := lookup.head):
-        return Scope(newest)
+        return ChangeScope(newest)
     release = _IN_RELEASE.search(claim.text)
     versions = [release[1]] if release else [m.value for m in claim.mentions if m.kind == "version" and "." in m.value]
     release_of = next((found for version in versions if (found := lookup.tagged(version))), None)
-    return None if release_of is None else Scope(release_of, True, lookup.release_before(release_of))
+    return None if release_of is None else ChangeScope(release_of, True, lookup.release_before(release_of))
 
 
 def check_commits(claim: Claim, lookup: Lookup) -> Iterator[Check]:
@@ -186,7 +177,7 @@ def _is_removed_itself(claim: Claim, symbol: NamedSymbol) -> bool:
 _ADDED = re.compile(r"\b(?:add|implement|creat|introduc|writ|wrote|built|build|expos|includ|register|provid)\w*", re.I)
 
 
-def _kind(claim: Claim, found: ResolvedClaim, scope: Scope | None) -> str | None:
+def _kind(claim: Claim, found: ResolvedClaim, scope: ChangeScope | None) -> str | None:
     """The kind of change: by the claim's type, or by its verb if it names a release or a commit."""
     if claim.type in CHANGES:
         return claim.type
@@ -207,11 +198,13 @@ def _kind(claim: Claim, found: ResolvedClaim, scope: Scope | None) -> str | None
     return "modified" if is_release and not _STATES.search(claim.text) else None
 
 
-def _within(seen: Sequence[FileChange], scope: Scope | None) -> list[FileChange]:
+def _within(seen: Sequence[FileChange], scope: ChangeScope | None) -> list[FileChange]:
     return [one for one in seen if scope is None or scope.holds(one.revision)]
 
 
-def _named_in(seen: Sequence[FileChange], symbol: NamedSymbol, lookup: Lookup, scope: Scope | None) -> list[FileChange]:
+def _named_in(
+    seen: Sequence[FileChange], symbol: NamedSymbol, lookup: Lookup, scope: ChangeScope | None
+) -> list[FileChange]:
     """The changes of a scope; those of one commit only where a line has the whole name, not `old_x` for `x`."""
     here = _within(seen, scope)
     if scope is None or scope.is_release:
@@ -226,7 +219,7 @@ def _is_recorded(symbol: NamedSymbol) -> bool:
 
 
 def _check_introduced(
-    symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: Scope | None
+    symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: ChangeScope | None
 ) -> Iterator[Check]:
     if not lookup.has_history or not _is_recorded(symbol):
         return
@@ -247,7 +240,9 @@ def _check_introduced(
         yield Check("change", False, f"no change introduced `{symbol.name}`" + (f" in {paths[0]}" if paths else ""))
 
 
-def _check_touched(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+def _check_touched(
+    symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: ChangeScope | None
+) -> Iterator[Check]:
     if not lookup.has_history or not _is_recorded(symbol):
         return
     paths = found.paths or tuple(dict.fromkeys(one.path for one in symbol.defined)) or None
@@ -264,7 +259,9 @@ def _check_touched(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, sc
         yield Check("touched", False, f"no change of `{symbol.name}` is recorded")
 
 
-def _check_removed(symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+def _check_removed(
+    symbol: NamedSymbol, found: ResolvedClaim, lookup: Lookup, scope: ChangeScope | None
+) -> Iterator[Check]:
     still = symbol.placed if found.paths else symbol.defined
     if still and scope is None:
         one = still[0]
@@ -294,7 +291,7 @@ def is_rename(claim: Claim, found: ResolvedClaim) -> bool:
     return _RENAMED.search(claim.text) is not None and len(found.names or found.files) == 2
 
 
-def _check_renamed(found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+def _check_renamed(found: ResolvedClaim, lookup: Lookup, scope: ChangeScope | None) -> Iterator[Check]:
     old, new = found.names[:2]
     if (found.paths and new.placed) or (not found.paths and new.defined):
         one = new.best or new.defined[0]
@@ -306,7 +303,7 @@ def _check_renamed(found: ResolvedClaim, lookup: Lookup, scope: Scope | None) ->
     yield from _check_introduced(new, found, lookup, scope)
 
 
-def _check_renamed_file(found: ResolvedClaim, lookup: Lookup, scope: Scope | None) -> Iterator[Check]:
+def _check_renamed_file(found: ResolvedClaim, lookup: Lookup, scope: ChangeScope | None) -> Iterator[Check]:
     old, new = found.files[:2]
     if not new.exists:
         yield Check("file", False, f"there is no file {new.written}", core=False)
@@ -323,7 +320,7 @@ def _check_renamed_file(found: ResolvedClaim, lookup: Lookup, scope: Scope | Non
 
 
 def _check_file_change(
-    kind: str, claim: Claim, file: NamedFile, lookup: Lookup, scope: Scope | None
+    kind: str, claim: Claim, file: NamedFile, lookup: Lookup, scope: ChangeScope | None
 ) -> Iterator[Check]:
     """Whether a file was added, changed or deleted, for a claim that names no symbol in it."""
     written, paths = file.written, file.paths

@@ -22,15 +22,9 @@ from .names import ResolvedClaim, is_auxiliary
 from .scene import number_meanings, read_numbers, same_number
 
 __all__ = [
-    "check_dependencies",
-    "check_earlier_value",
-    "check_no_dependencies",
-    "check_replacement",
-    "check_runtimes",
-    "check_tests",
-    "check_versions",
-    "find_reports",
-]
+    "check_dependencies", "check_earlier_value", "check_no_dependencies", "check_replacement", "check_runtimes",
+    "check_tests", "check_versions", "find_reports",
+]  # fmt: skip
 
 _CONSTRAINT = re.compile(r"(>=|<=|==|~=|!=|\^|~|>|<)\s*`?v?(\d[\w.*+-]*)")
 _FLOOR = re.compile(r"\b(?:at least|or (?:newer|later|higher|above)|minimum|and up|onwards?)\b|\d\+", re.I)

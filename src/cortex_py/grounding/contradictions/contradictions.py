@@ -20,10 +20,21 @@ from ..claims.claims import Claim, read_claims
 from ..claims.mentions import Mention
 from ..claims.verbs import CHANGES
 from ..words import load_pattern, load_words
-from .frames import Amount, Conflict, Frame, Kind, Pair, build_frame, find_sections, same_place, same_section, stems
+from .frames import (
+    Amount,
+    ClaimFrame,
+    FrameConflict,
+    FramePair,
+    Kind,
+    build_frame,
+    find_sections,
+    same_place,
+    same_section,
+    stems,
+)
 
 __all__ = [
-    "Conflict", "Contradiction", "Key", "Kind", "conflict_keys", "find_conflict", "find_contradictions",
+    "Contradiction", "FrameConflict", "Key", "Kind", "conflict_keys", "find_conflict", "find_contradictions",
     "find_exclusion", "may_conflict",
 ]  # fmt: skip
 
@@ -53,12 +64,12 @@ def find_contradictions(claims: Sequence[Claim], text: str = "") -> list[Contrad
     sections = find_sections(text, claims) if text else {}
     frames = _frames(claims, sections)
     changes = _changes(frames)
-    groups: dict[Key, list[Frame]] = defaultdict(list)
+    groups: dict[Key, list[ClaimFrame]] = defaultdict(list)
     for frame in frames:
         for key in conflict_keys(frame):
             if len(groups[key]) < _MOST:
                 groups[key].append(frame)
-    found: dict[tuple[int, int], Conflict] = {}
+    found: dict[tuple[int, int], FrameConflict] = {}
     moved = _moved(frames)
     for key, members in groups.items():
         if len(members) < 2 or (key[0] == "existence" and key[1] in moved) or not may_conflict(key, members):
@@ -93,18 +104,18 @@ def find_conflict(claim: Claim, sentences: Sequence[str]) -> tuple[int, str, Kin
 
 
 @lru_cache(maxsize=1024)  # many claims are compared with the same few memories
-def _sentence_frames(sentence: str) -> tuple[Frame, ...]:
+def _sentence_frames(sentence: str) -> tuple[ClaimFrame, ...]:
     return tuple(_frames(read_claims(sentence).claims, {}))
 
 
-def _frames(claims: Sequence[Claim], sections: dict[int, tuple[str, ...]]) -> list[Frame]:
+def _frames(claims: Sequence[Claim], sections: dict[int, tuple[str, ...]]) -> list[ClaimFrame]:
     """The frames of the claims in order; of repeated claims only the first."""
     first = {claim.text: claim for claim in reversed(claims)}
     ordered = sorted(first.values(), key=lambda claim: (claim.start, claim.end, claim.text))
     return [build_frame(claim, at, sections.get(claim.start, ())) for at, claim in enumerate(ordered)]
 
 
-def _changes(frames: Sequence[Frame]) -> dict[str, list[int]]:
+def _changes(frames: Sequence[ClaimFrame]) -> dict[str, list[int]]:
     """The positions of claims of a change, by each word of what changed; under "" all of them."""
     places: dict[str, list[int]] = defaultdict(list)
     for frame in frames:
@@ -114,7 +125,7 @@ def _changes(frames: Sequence[Frame]) -> dict[str, list[int]]:
     return places
 
 
-def _moved(frames: Sequence[Frame]) -> set[object]:
+def _moved(frames: Sequence[ClaimFrame]) -> set[object]:
     """Names that were only moved, so that their removal is no contradiction."""
     return {
         mention.value
@@ -125,7 +136,7 @@ def _moved(frames: Sequence[Frame]) -> set[object]:
     }
 
 
-def _changed_between(changes: dict[str, list[int]], first: Frame, second: Frame) -> bool:
+def _changed_between(changes: dict[str, list[int]], first: ClaimFrame, second: ClaimFrame) -> bool:
     """Whether the first may describe the state before a change that is mentioned between the two."""
     if first.time == "event":
         return False
@@ -135,14 +146,14 @@ def _changed_between(changes: dict[str, list[int]], first: Frame, second: Frame)
     return any(_between(changes.get(word, ()), first.at, second.at) for word in _touched(first, tested))
 
 
-def _fixed_between(text: str, first: Frame, second: Frame) -> bool:
+def _fixed_between(text: str, first: ClaimFrame, second: ClaimFrame) -> bool:
     """Whether the text between a denial and its opposite mentions a fix, as a claim or not."""
     if not text or not first.denied or second.denied or first.time == "event":
         return False
     return _MENDS.search(text, first.claim.end, max(first.claim.end, second.claim.start)) is not None
 
 
-def _touched(frame: Frame, tested: bool) -> Iterator[str]:
+def _touched(frame: ClaimFrame, tested: bool) -> Iterator[str]:
     if tested:
         yield ""  # any change may have fixed the tests
     yield from frame.subject
@@ -181,23 +192,23 @@ _NOT_PINNED = load_pattern("contradictions", "not_pinned")
 _PROJECT = _stem_words("project")
 
 
-def conflict_keys(frame: Frame) -> tuple[Key, ...]:
+def conflict_keys(frame: ClaimFrame) -> tuple[Key, ...]:
     """The keys that another frame must share to be compared with this one, the most specific check first."""
     if not frame.firm:
         return ()
     return tuple(dict.fromkeys((name, *key) for name, (keys, _) in _CHECKS.items() for key in keys(frame)))
 
 
-def find_exclusion(key: Key, first: Frame, second: Frame, apart: bool = False) -> Conflict | None:
+def find_exclusion(key: Key, first: ClaimFrame, second: ClaimFrame, apart: bool = False) -> FrameConflict | None:
     """Why both cannot be true; `apart` for claims of two texts, whose order means nothing."""
     if not same_place(first.files, second.files) and key[0] != "place":
         return None
     if first.kinds and second.kinds and not first.kinds & second.kinds:
         return None
-    return _CHECKS[str(key[0])][1](Pair(first, second, apart))
+    return _CHECKS[str(key[0])][1](FramePair(first, second, apart))
 
 
-def may_conflict(key: Key, frames: Sequence[Frame]) -> bool:
+def may_conflict(key: Key, frames: Sequence[ClaimFrame]) -> bool:
     """A quick test whether any two frames with this key can exclude each other.
 
     More than two values of one thing are a series, such as the entries of a changelog.
@@ -223,19 +234,19 @@ def may_conflict(key: Key, frames: Sequence[Frame]) -> bool:
 # Denials and opposites
 
 
-def _polarity_keys(frame: Frame) -> Iterator[Key]:
+def _polarity_keys(frame: ClaimFrame) -> Iterator[Key]:
     if frame.subject and (frame.words or frame.amounts):
         yield (frame.subject, frame.words, frame.amounts)
 
 
-def _check_polarity(pair: Pair) -> Conflict | None:
+def _check_polarity(pair: FramePair) -> FrameConflict | None:
     first, second, _ = pair
     if not _is_opposed(first, second) or not pair.contradicts_in_order:
         return None
-    return Conflict("polarity", _opposition_reason(first, second))
+    return FrameConflict("polarity", _opposition_reason(first, second))
 
 
-def _is_opposed(first: Frame, second: Frame) -> bool:
+def _is_opposed(first: ClaimFrame, second: ClaimFrame) -> bool:
     """Whether one says the opposite of the other. Two oppositions cancel out: "not allowed" is "rejected"."""
     turns = first.denied != second.denied
     if first.sides or second.sides:
@@ -248,7 +259,7 @@ def _is_opposed(first: Frame, second: Frame) -> bool:
     return turns
 
 
-def _opposition_reason(first: Frame, second: Frame) -> str:
+def _opposition_reason(first: ClaimFrame, second: ClaimFrame) -> str:
     about = _shown(first)
     for mine in first.sides:
         for other in second.sides:
@@ -257,17 +268,17 @@ def _opposition_reason(first: Frame, second: Frame) -> str:
     return f"the same is said of {about} and denied"
 
 
-def _shown(frame: Frame) -> str:
+def _shown(frame: ClaimFrame) -> str:
     subject = frame.claim.subject.strip() or " ".join(frame.subject)
     return f"`{frame.name}`" if frame.name else f"“{subject[:80]}”"
 
 
-def _denied_keys(frame: Frame) -> Iterator[Key]:
+def _denied_keys(frame: ClaimFrame) -> Iterator[Key]:
     if frame.subject and frame.verb and not frame.sides and not frame.amounts:
         yield (frame.subject, frame.verb)
 
 
-def _check_denied(pair: Pair) -> Conflict | None:
+def _check_denied(pair: FramePair) -> FrameConflict | None:
     """ "Does not validate the email" denies "validates the email address" as well."""
     first, second, _ = pair
     no, yes = (first, second) if first.denied else (second, first)
@@ -276,13 +287,13 @@ def _check_denied(pair: Pair) -> Conflict | None:
     further = yes.words - no.words
     if len(further) > 1 or further & yes.scoped:
         return None
-    return Conflict("polarity", _opposition_reason(first, second))
+    return FrameConflict("polarity", _opposition_reason(first, second))
 
 
 # Numbers
 
 
-def _number_keys(frame: Frame) -> Iterator[Key]:
+def _number_keys(frame: ClaimFrame) -> Iterator[Key]:
     countable = frame.claim.type not in CHANGES or frame.time == "state"
     if frame.subject and len(frame.amounts) == 1 and not frame.denied and countable and not frame.claim.hedge:
         words = frame.words - _SETTING
@@ -290,14 +301,14 @@ def _number_keys(frame: Frame) -> Iterator[Key]:
             yield (frame.subject, words, frame.amounts[0].unit, tuple(side.side for side in frame.sides))
 
 
-def _check_number(pair: Pair) -> Conflict | None:
+def _check_number(pair: FramePair) -> FrameConflict | None:
     first, second, _ = pair
     mine, other = first.amounts[0], second.amounts[0]
     if not _apart(mine, other) or not pair.same_time:
         return None
     if first.time == second.time == "event" and _FROM_TO.search(second.text):
         return None  # one change after another
-    return Conflict("number", f"says {_amount(first)} here and {_amount(second)} there of {_shown(first)}")
+    return FrameConflict("number", f"says {_amount(first)} here and {_amount(second)} there of {_shown(first)}")
 
 
 def _apart(mine: Amount, other: Amount) -> bool:
@@ -310,7 +321,7 @@ def _apart(mine: Amount, other: Amount) -> bool:
     return exact.value < bound.value if bound.sign == ">" else exact.value > bound.value
 
 
-def _amount(frame: Frame) -> str:
+def _amount(frame: ClaimFrame) -> str:
     value = frame.amounts[0].value
     numbers = [mention.text for mention in frame.claim.mentions if mention.kind == "number"]
     return numbers[-1] if numbers else f"{value:g}"
@@ -319,12 +330,12 @@ def _amount(frame: Frame) -> str:
 # Versions
 
 
-def _version_keys(frame: Frame) -> Iterator[Key]:
+def _version_keys(frame: ClaimFrame) -> Iterator[Key]:
     if (pinned := _read_pin(frame)) is not None:
         yield pinned[:-1]
 
 
-def _read_pin(frame: Frame) -> tuple[str, str, frozenset[str], str] | None:
+def _read_pin(frame: ClaimFrame) -> tuple[str, str, frozenset[str], str] | None:
     """The package, whether it is a least or an exact version, the other words of the claim, and the version."""
     text = frame.text
     if frame.denied or _NOT_PINNED.search(text):
@@ -347,7 +358,7 @@ def _read_pin(frame: Frame) -> tuple[str, str, frozenset[str], str] | None:
     return name, how, frozenset(words - _PROJECT - set(stems(name)) - {name}), version.value
 
 
-def _check_version(pair: Pair) -> Conflict | None:
+def _check_version(pair: FramePair) -> FrameConflict | None:
     first, second, _ = pair
     mine, other = _read_pin(first), _read_pin(second)
     if mine is None or other is None or not pair.same_state:
@@ -355,7 +366,7 @@ def _check_version(pair: Pair) -> Conflict | None:
     left, right = mine[-1].split("."), other[-1].split(".")
     if all(a == b for a, b in zip(left, right, strict=False)):
         return None
-    return Conflict("version", f"says version {mine[-1]} of `{mine[0]}` here and {other[-1]} there")
+    return FrameConflict("version", f"says version {mine[-1]} of `{mine[0]}` here and {other[-1]} there")
 
 
 # Tests
@@ -366,7 +377,7 @@ _ALL = re.compile(r"\b(?:all|every)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PairOutcome:
     """Which tests, and how many passed and failed; None if unknown, -1 for some."""
 
     scope: frozenset[str]
@@ -375,7 +386,7 @@ class Outcome:
     past: bool
 
 
-def read_outcome(claim: Claim) -> Outcome | None:
+def read_outcome(claim: Claim) -> PairOutcome | None:
     """The test result in a claim; None if it has none, or the same result for two kinds of tests."""
     found = [mention for mention in claim.mentions if mention.kind == "tests"]
     if claim.type != "test_result" or not found:
@@ -391,7 +402,7 @@ def read_outcome(claim: Claim) -> Outcome | None:
         failed = failed if more_failed is None else more_failed
     counts = {word for mention in found for word in stems(mention.text)}
     scope = {word for word in stems(claim.text) if word not in _SUITE and not (word in counts and word[0].isdigit())}
-    return Outcome(frozenset(scope), passed, failed, _PAST.search(claim.text) is not None)
+    return PairOutcome(frozenset(scope), passed, failed, _PAST.search(claim.text) is not None)
 
 
 def _counted(mention: Mention) -> tuple[int | None, int | None]:
@@ -408,7 +419,7 @@ def _counted(mention: Mention) -> tuple[int | None, int | None]:
     return None, None
 
 
-def explain_difference(first: Outcome, second: Outcome) -> str | None:
+def explain_difference(first: PairOutcome, second: PairOutcome) -> str | None:
     """Why both cannot be results of one run."""
     if first.failed is not None and second.failed is not None and bool(first.failed) != bool(second.failed):
         return "says that the tests pass here and that some fail there"
@@ -417,22 +428,22 @@ def explain_difference(first: Outcome, second: Outcome) -> str | None:
     return None
 
 
-def _test_keys(frame: Frame) -> Iterator[Key]:
+def _test_keys(frame: ClaimFrame) -> Iterator[Key]:
     if (outcome := read_outcome(frame.claim)) is not None and frame.time != "before":
         yield (outcome.scope,)
 
 
-def _check_tests(pair: Pair) -> Conflict | None:
+def _check_tests(pair: FramePair) -> FrameConflict | None:
     first, second, apart = pair
     mine, other = read_outcome(first.claim), read_outcome(second.claim)
     if mine is None or other is None or (reason := explain_difference(mine, other)) is None:
         return None
     if first.time == "state" and second.time == "after":
         return None
-    return None if _was_fixed(mine, other) and not apart else Conflict("tests", reason)
+    return None if _was_fixed(mine, other) and not apart else FrameConflict("tests", reason)
 
 
-def _was_fixed(first: Outcome, second: Outcome) -> bool:
+def _was_fixed(first: PairOutcome, second: PairOutcome) -> bool:
     """Whether tests had failed in the first and pass in the second, as in a report of what was done."""
     return first.past and bool(first.failed) and not second.failed
 
@@ -440,18 +451,18 @@ def _was_fixed(first: Outcome, second: Outcome) -> bool:
 # Places
 
 
-def _place_keys(frame: Frame) -> Iterator[Key]:
+def _place_keys(frame: ClaimFrame) -> Iterator[Key]:
     named = frame.name and frame.name not in _MANY_TIMES and len(frame.files) == 1 and not frame.denied
     if named and frame.claim.type == "exists" and _DEFINED.search(frame.text) and not _ALSO.search(frame.text):
         yield (frame.name, frame.files[0].rpartition(".")[2])
 
 
-def _check_place(pair: Pair) -> Conflict | None:
+def _check_place(pair: FramePair) -> FrameConflict | None:
     first, second, _ = pair
     if same_place(first.files, second.files) or not pair.same_time:
         return None
     files = (first.files[0], second.files[0])
-    return Conflict("place", f"`{first.name}` is said to be defined in {files[0]} and in {files[1]}")
+    return FrameConflict("place", f"`{first.name}` is said to be defined in {files[0]} and in {files[1]}")
 
 
 # Existence: something is said to be removed or missing, and also to be there
@@ -464,14 +475,14 @@ _ELSEWHERE = re.compile(r"\b(?:read|taken|loaded|imported|provided|comes?|availa
 _INTO = re.compile(r"\b(?:to|in|into|inside)\s+(?:the\s+)?(?:file\s+)?`?$", re.I)
 
 
-def existence_keys(frame: Frame) -> Iterator[tuple[str]]:
+def existence_keys(frame: ClaimFrame) -> Iterator[tuple[str]]:
     if frame.name:
         yield (frame.name,)
     for file in _into(frame) if not frame.denied else ():
         yield (file,)
 
 
-def _into(frame: Frame) -> list[str]:
+def _into(frame: ClaimFrame) -> list[str]:
     """The files that must exist for the claim to be true, because something is in them."""
     if frame.claim.type not in ("implemented", "exists") or frame.time == "before":
         return []
@@ -484,20 +495,20 @@ def _into(frame: Frame) -> list[str]:
     return found
 
 
-def check_existence(pair: Pair) -> Conflict | None:
+def check_existence(pair: FramePair) -> FrameConflict | None:
     """Whether one claim says that the subject of the other is gone."""
     for gone, there in ((pair.first, pair.second), (pair.second, pair.first)):
         name = _common(gone, there)
         if not name or not _is_there(there, name):
             continue
         if _removed(gone) and _stays(gone, there, name, pair):
-            return Conflict("existence", f"`{name}` is said to be removed, and yet that “{_quote(there)}”")
+            return FrameConflict("existence", f"`{name}` is said to be removed, and yet that “{_quote(there)}”")
         if _absent(gone) and name == gone.name and pair.same_time and bool(gone.files) == bool(there.files):
-            return Conflict("existence", f"`{name}` is said not to be there, and yet that “{_quote(there)}”")
+            return FrameConflict("existence", f"`{name}` is said not to be there, and yet that “{_quote(there)}”")
     return None
 
 
-def _stays(gone: Frame, there: Frame, name: str, pair: Pair) -> bool:
+def _stays(gone: ClaimFrame, there: ClaimFrame, name: str, pair: FramePair) -> bool:
     """Whether it is said to exist after its removal, in the same place."""
     if _GONE.search(_CODE.sub(" ", there.text)):
         return False
@@ -509,38 +520,38 @@ def _stays(gone: Frame, there: Frame, name: str, pair: Pair) -> bool:
     return not (gone.files and not there.files and elsewhere)
 
 
-def _common(gone: Frame, there: Frame) -> str:
+def _common(gone: ClaimFrame, there: ClaimFrame) -> str:
     return gone.name if gone.name and (gone.name == there.name or gone.name in _into(there)) else ""
 
 
-def _removed(frame: Frame) -> bool:
+def _removed(frame: ClaimFrame) -> bool:
     numbers = frame.claim.type == "removed" and not frame.denied and frame.time in ("event", "state", "after")
     return numbers and _REMOVES.search(frame.text) is not None
 
 
-def _absent(frame: Frame) -> bool:
+def _absent(frame: ClaimFrame) -> bool:
     return frame.claim.type == "exists" and frame.time == "state" and _ABSENT.search(frame.text) is not None
 
 
-def _is_there(frame: Frame, name: str) -> bool:
+def _is_there(frame: ClaimFrame, name: str) -> bool:
     if frame.denied or frame.time == "before" or frame.claim.type in ("removed", "reference", "test_result"):
         return False
     return name in _into(frame) or frame.claim.type in ("exists", "behaviour", "value", "implemented")
 
 
-def _quote(frame: Frame) -> str:
+def _quote(frame: ClaimFrame) -> str:
     return frame.text.rstrip(".!")[:120]
 
 
 # Orders
 
 
-def _order_keys(frame: Frame) -> Iterator[Key]:
+def _order_keys(frame: ClaimFrame) -> Iterator[Key]:
     if (order := _order_of(frame)) is not None:
         yield (order[0], frozenset(order[1:]))
 
 
-def _order_of(frame: Frame) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+def _order_of(frame: ClaimFrame) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """The verb, what comes first and what comes after it."""
     text = frame.text
     if frame.denied or frame.time == "before":
@@ -558,17 +569,17 @@ def _order_of(frame: Frame) -> tuple[str, tuple[str, ...], tuple[str, ...]] | No
     return " ".join(stems(found["verb"])), earlier, later
 
 
-def _check_order(pair: Pair) -> Conflict | None:
+def _check_order(pair: FramePair) -> FrameConflict | None:
     first, second, _ = pair
     mine, other = _order_of(first), _order_of(second)
     if mine is None or other is None or mine[1] == other[1] or not pair.same_time:
         return None
     if mine[0] == "inherits":
-        return Conflict("order", f"`{mine[1][0]}` and `{mine[2][0]}` are each said to inherit from the other")
-    return Conflict("order", f"“{' '.join(mine[1])}” comes before “{' '.join(mine[2])}” here and after it there")
+        return FrameConflict("order", f"`{mine[1][0]}` and `{mine[2][0]}` are each said to inherit from the other")
+    return FrameConflict("order", f"“{' '.join(mine[1])}” comes before “{' '.join(mine[2])}” here and after it there")
 
 
-_Check = tuple[Callable[[Frame], Iterator[Key]], Callable[[Pair], Conflict | None]]
+_Check = tuple[Callable[[ClaimFrame], Iterator[Key]], Callable[[FramePair], FrameConflict | None]]
 _CHECKS: dict[str, _Check] = {
     "tests": (_test_keys, _check_tests),
     "existence": (existence_keys, check_existence),

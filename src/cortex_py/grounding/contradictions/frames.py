@@ -22,8 +22,8 @@ from ..claims.verbs import CHANGES
 from ..words import load_pattern, load_words
 
 __all__ = [
-    "Amount", "Conflict", "Frame", "Kind", "Pair", "build_frame", "find_sections", "same_place", "same_section",
-    "stems",
+    "Amount", "ClaimFrame", "FrameConflict", "FramePair", "Kind", "build_frame", "find_sections", "same_place",
+    "same_section", "stems",
 ]  # fmt: skip
 
 Time = Literal["before", "state", "event", "after"]
@@ -46,7 +46,7 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ClaimFrame:
     """`at` is the position of the claim in the text."""
 
     claim: Claim
@@ -161,7 +161,7 @@ def _written(word: str) -> str:
     return word.removesuffix("()") if coded else _stem(word)
 
 
-def build_frame(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Frame:
+def build_frame(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> ClaimFrame:
     """Prepare a claim for comparison."""
     lead = _LEAD.match(claim.text)
     text = claim.text[lead.end() :] if lead else claim.text
@@ -179,7 +179,7 @@ def build_frame(claim: Claim, at: int = 0, section: tuple[str, ...] = ()) -> Fra
     label = _LABEL.match(text)
     broken = _BROKEN.search(text) or (label and not any(file in label[0] for file in claim.files))
     vague = broken or _VAGUE.search(_NOT_ONLY.sub(" ", prose)) or _SEQUENCE.search(prose) or denies > 1
-    return Frame(
+    return ClaimFrame(
         claim=claim,
         at=at,
         subject=subject,
@@ -334,18 +334,18 @@ Kind = Literal["polarity", "number", "version", "order", "place", "existence", "
 _BY_US = re.compile(r"\b(?:I|we)\b", re.I)
 
 
-class Conflict(NamedTuple):
+class FrameConflict(NamedTuple):
     """Why two claims exclude each other."""
 
     kind: Kind
     reason: str
 
 
-class Pair(NamedTuple):
+class FramePair(NamedTuple):
     """`first` comes first in the text, or is older; `apart` if the claims are from two texts."""
 
-    first: Frame
-    second: Frame
+    first: ClaimFrame
+    second: ClaimFrame
     apart: bool
 
     @property

@@ -61,7 +61,7 @@ _SUPPORTING = frozenset(("equal", "follows", "likely"))
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SupportPassage:
     """A text as it is compared."""
 
     statement: Statement
@@ -71,18 +71,18 @@ class Passage:
     extremes: frozenset[str]
 
 
-def read_passage(text: str) -> Passage:
+def read_passage(text: str) -> SupportPassage:
     """Read a text; spaces and the country of a dollar make no difference."""
     return _short_passage(text) if len(text) <= _SHORT else _passage(text)
 
 
-def _passage(text: str) -> Passage:
+def _passage(text: str) -> SupportPassage:
     readable = text[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
     statement = read_statement(_MONEY.sub("", " ".join(readable.split())))
     measures = {f"#{key}" for key in (*statement.numbers, *statement.dates)}
     words = tuple(word for word in statement.words if word not in measures)
     extremes = _EXTREMES.intersection(statement.plain.split())
-    return Passage(statement, words, frozenset(words), tuple(read_figures(statement)), extremes)
+    return SupportPassage(statement, words, frozenset(words), tuple(read_figures(statement)), extremes)
 
 
 _short_passage = lru_cache(maxsize=512)(_passage)  # many claims meet the same few sentences
@@ -186,7 +186,7 @@ def _checked(evidence: Sequence[str], cosines: Sequence[float] | None) -> list[f
     return [min(1.0, max(-1.0, float(value))) if math.isfinite(value) else 0.0 for value in cosines]
 
 
-def _read_all(evidence: Sequence[str]) -> list[Passage]:
+def _read_all(evidence: Sequence[str]) -> list[SupportPassage]:
     """Read all sentences; those beyond the limit count as empty, so that indexes stay."""
     passages, left = [], _ALL
     for sentence in evidence:
@@ -195,7 +195,7 @@ def _read_all(evidence: Sequence[str]) -> list[Passage]:
     return passages
 
 
-def _order(claim: Passage, passages: Sequence[Passage], near: Sequence[float]) -> list[int]:
+def _order(claim: SupportPassage, passages: Sequence[SupportPassage], near: Sequence[float]) -> list[int]:
     """Pick sentences one after the other; a word counts less once a picked sentence has it."""
     weights = _local_weights(claim, passages)
     total = sum(weights.values()) or 1.0
@@ -218,7 +218,7 @@ def _order(claim: Passage, passages: Sequence[Passage], near: Sequence[float]) -
     return chosen + [place for place in alone if place not in picked]
 
 
-def _local_weights(claim: Passage, passages: Sequence[Passage]) -> dict[str, float]:
+def _local_weights(claim: SupportPassage, passages: Sequence[SupportPassage]) -> dict[str, float]:
     """How distinctive the claim's words are among these sentences."""
     wanted = dict.fromkeys(claim.statement.words)
     counts = Counter(word for passage in passages for word in wanted.keys() & set(passage.statement.words))
@@ -252,7 +252,7 @@ def _trigrams(word: str) -> frozenset[str]:
     return frozenset(word[n : n + 3] for n in range(len(word) - 2))
 
 
-def support_features(claim: Passage, passage: Passage, weights: WordWeights) -> dict[str, float]:
+def support_features(claim: SupportPassage, passage: SupportPassage, weights: WordWeights) -> dict[str, float]:
     """The features of a claim and a short text, by name."""
     covered = _coverage(claim, passage, weights)
     topical = min(1.0, covered["coverage"] / _TOPICAL)
@@ -270,7 +270,7 @@ def support_features(claim: Passage, passage: Passage, weights: WordWeights) -> 
     }
 
 
-def _coverage(claim: Passage, passage: Passage, weights: WordWeights) -> dict[str, float]:
+def _coverage(claim: SupportPassage, passage: SupportPassage, weights: WordWeights) -> dict[str, float]:
     """A claim without figures rests on its words alone, so it has features of its own."""
     distinct = list(dict.fromkeys(claim.words))
     found = found_words(distinct, passage.known)
@@ -310,7 +310,7 @@ def _near_pairs(claim: Sequence[str], passage: Sequence[str]) -> float:
     return len(pairs & near) / max(1, len(pairs))
 
 
-def _polarity(claim: Passage, passage: Passage, coverage: float) -> dict[str, float]:
+def _polarity(claim: SupportPassage, passage: SupportPassage, coverage: float) -> dict[str, float]:
     a, b = claim.statement, passage.statement
     axes = {axis for axis, _ in a.sides if axis >= _COMPARED_AXES}
     sides = [({side for on, side in a.sides if on == x}, {side for on, side in b.sides if on == x}) for x in axes]
@@ -323,7 +323,7 @@ def _polarity(claim: Passage, passage: Passage, coverage: float) -> dict[str, fl
     }
 
 
-def _differs_in_negation(claim: Passage, passage: Passage) -> bool:
+def _differs_in_negation(claim: SupportPassage, passage: SupportPassage) -> bool:
     """Whether only one of the two negates a shared word, or, in a text hardly longer than the claim, negates at all."""
     a, b = claim.statement, passage.statement
     mine, others = ({word for mark, word in x.bound if mark == "not"} for x in (a, b))
@@ -334,11 +334,11 @@ def _differs_in_negation(claim: Passage, passage: Passage) -> bool:
     return (not a.negations) != (not b.negations) and _as_long(claim, passage)
 
 
-def _as_long(claim: Passage, passage: Passage) -> bool:
+def _as_long(claim: SupportPassage, passage: SupportPassage) -> bool:
     return len(passage.words) <= len(claim.words) + _AS_LONG
 
 
-def _covers_around(claim: Passage, passage: Passage, word: str) -> bool:
+def _covers_around(claim: SupportPassage, passage: SupportPassage, word: str) -> bool:
     """Whether the text has at least half of the claim's words around this word, which it has once."""
     if passage.words.count(word) > 1:
         return False
@@ -376,7 +376,9 @@ def _any_share(claimed: Sequence[Figure], stated: Sequence[Figure]) -> float:
     return sum(supported) / len(supported) if supported else 0.0
 
 
-def whole_features(claim: Passage, passages: Sequence[Passage], weights: WordWeights, picked: int) -> dict[str, float]:
+def whole_features(
+    claim: SupportPassage, passages: Sequence[SupportPassage], weights: WordWeights, picked: int
+) -> dict[str, float]:
     """The features of all sentences together. With more sentences than were picked, the evidence is a document."""
     distinct = list(dict.fromkeys(claim.words))
     everything = frozenset[str]().union(*(passage.known for passage in passages))
