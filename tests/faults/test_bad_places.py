@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,29 +15,14 @@ from cortex_py import Cortex
 from cortex_py.clock import SystemClock
 from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
 from cortex_py.store.sqlite import open_sqlite
+from nobody import run_as_nobody
 
-from forking import python_command
 from helpers import MODELS
 from stub_backend import StubBackend
 
-HERE = Path(__file__).parent
-
-
-def _as_nobody(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code without the powers of root, which no permission would stop.
-
-    Imports come first: the interpreter itself may lie where only root can read.
-    """
-    prelude = f"import os, sys\nsys.path.insert(0, {str(HERE.parent)!r})\n"
-    prelude += "from cortex_py import Cortex, CortexError\nfrom stub_backend import StubBackend\n"
-    if os.getuid() == 0:
-        prelude += "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-    script = prelude + textwrap.dedent(code)
-    return subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=60, check=False)
-
 
 def _try_to_capture(home: Path, project: Path) -> str:
-    run = _as_nobody(
+    return run_as_nobody(
         f"""
         try:
             with Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend()) as cortex:
@@ -47,9 +31,7 @@ def _try_to_capture(home: Path, project: Path) -> str:
         except CortexError as error:
             print(type(error).__name__, error.remedy is not None)
         """
-    )
-    assert not run.stderr, run.stderr
-    return run.stdout.strip()
+    ).strip()
 
 
 @pytest.fixture

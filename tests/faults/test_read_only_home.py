@@ -11,33 +11,32 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
+from nobody import begin_as_nobody, run_as_nobody
 
-from forking import python_command
 from helpers import git
 from stub_backend import StubBackend
 
 pytestmark = [pytest.mark.sqlite_only, pytest.mark.skipif(sys.platform == "win32", reason="permissions differ there")]
 
-TESTS = Path(__file__).parents[1]
 USES = """
-    page = cortex.memories.recall("tabs")
-    memory = page.results[0].memory
-    print(page.results[0].memory.content)
-    print(cortex.memories.get(memory.id).content, len(cortex.memories.recall().results))
-    print(type(cortex.memories.status()).__name__)
-    print(len(cortex.contexts.branches()))
-    cortex.backups.export_to(exported)
-    print("prefers tabs" in exported.read_text())
-    print([check.name for check in cortex.doctor().checks if not check.well])
-    for change in (
-        lambda: cortex.memories.capture("new"),
-        lambda: cortex.memories.delete(memory.id),
-        lambda: cortex.contexts.create_branch("New work"),
-    ):
-        try:
-            change()
-        except StoreReadOnly as error:
-            print("refused", error.remedy is not None)
+page = cortex.memories.recall("tabs")
+memory = page.results[0].memory
+print(page.results[0].memory.content)
+print(cortex.memories.get(memory.id).content, len(cortex.memories.recall().results))
+print(type(cortex.memories.status()).__name__)
+print(len(cortex.contexts.branches()))
+cortex.backups.export_to(exported)
+print("prefers tabs" in exported.read_text())
+print([check.name for check in cortex.doctor().checks if not check.well])
+for change in (
+    lambda: cortex.memories.capture("new"),
+    lambda: cortex.memories.delete(memory.id),
+    lambda: cortex.contexts.create_branch("New work"),
+):
+    try:
+        change()
+    except StoreReadOnly as error:
+        print("refused", error.remedy is not None)
 """
 
 
@@ -50,32 +49,20 @@ def reachable(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _as_nobody(home: Path, project: Path, out: Path, uses: str) -> list[str]:
-    """Use a home without the powers of root, which no permission would stop. The imports come before they go."""
-    script = f"""
-import os, signal, sys
-signal.alarm(60)
-sys.path.insert(0, {str(TESTS)!r})
-from pathlib import Path
+def _as_nobody(home: Path, project: Path, out: Path) -> list[str]:
+    """Use a home, after another one was used that loaded what is loaded late."""
+    uses = textwrap.indent(USES, "    ")
+    before = f"""
 import cortex_py.backup.transfer.export, cortex_py.diagnosis, cortex_py.backup.service, cortex_py.memory.service
-from cortex_py import Cortex
-from cortex_py.errors import CortexError, StoreReadOnly
-from stub_backend import StubBackend
 exported = Path({str(out)!r}, "export.jsonl")
 with Cortex.open({str(home)!r} + "-warm", project={str(project)!r}, backend=StubBackend()) as cortex:
-    # Loads what is loaded late.
     cortex.memories.capture("prefers tabs")
-{textwrap.indent(textwrap.dedent(USES), "    ")}
+{uses}
 exported.unlink()
 print("as nobody")
-if os.getuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-with Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend()) as cortex:
-{textwrap.indent(textwrap.dedent(uses), "    ")}
 """
-    done = subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=90, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.partition("as nobody\n")[2].splitlines()
+    code = f"with Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend()) as cortex:\n{uses}"
+    return run_as_nobody(code, before).partition("as nobody\n")[2].splitlines()
 
 
 def _close(home: Path) -> None:
@@ -112,7 +99,7 @@ def test_what_can_be_read_is_read_and_what_would_write_is_refused(
     other = reachable / "other"
     other.mkdir()
     try:
-        answers = _as_nobody(home, project if known else other, out, USES)
+        answers = _as_nobody(home, project if known else other, out)
     finally:
         _open(home)
     assert answers == [
@@ -132,33 +119,23 @@ def test_what_can_be_read_is_read_and_what_would_write_is_refused(
 def test_a_log_that_cannot_be_read_there_is_an_error(home: Path, project: Path, reachable: Path, out: Path) -> None:
     """What a killed process left in the log would be missing."""
     kill = f"""
-import os, sys
-sys.path.insert(0, {str(TESTS)!r})
-from cortex_py import Cortex
-from stub_backend import StubBackend
-cortex = Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend())
-cortex.memories.capture("only in the log")
-os._exit(0)
-"""
-    subprocess.run([*python_command(), "-c", kill], check=True, timeout=60)
+        cortex = Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend())
+        cortex.memories.capture("only in the log")
+        os._exit(0)
+    """
+    run_as_nobody("", before=kill)
     (home / "cortex.db-shm").unlink()
     _close(home)
-    script = f"""
-import os, sys
-sys.path.insert(0, {str(TESTS)!r})
-from cortex_py import Cortex
-from cortex_py.errors import StoreReadOnly
-from stub_backend import StubBackend
-if os.getuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-try:
-    Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend())
-except StoreReadOnly as error:
-    print(error.remedy)
-"""
-    done = subprocess.run([*python_command(), "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    told = run_as_nobody(
+        f"""
+        try:
+            Cortex.open({str(home)!r}, project={str(project)!r}, backend=StubBackend())
+        except StoreReadOnly as error:
+            print(error.remedy)
+        """
+    )
     _open(home)
-    assert done.stdout == "Copy the folder to a place that can be written.\n"
+    assert told == "Copy the folder to a place that can be written.\n"
     with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
         assert [hit.memory.content for hit in cortex.memories.recall().results] == ["only in the log"]
 
@@ -169,28 +146,19 @@ def test_what_somebody_else_writes_is_seen(home: Path, project: Path, reachable:
         cortex.memories.capture("prefers tabs")
     _close(home)
     script = f"""
-import os, sys
-from pathlib import Path
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StoreBusy
-from cortex_py.store.sqlite import open_sqlite
-if os.getuid() == 0:
-    os.setgroups([]); os.setgid(65534); os.setuid(65534)
-database = open_sqlite(Path({str(home / "cortex.db")!r}), SystemClock())
-def count():
-    with database.read() as session:
-        found = session.rows("SELECT count(*) FROM memory")[0][0]
-        print(found, flush=True)
-        sys.stdin.readline()
-count()
-try:
-    count()
-except StoreBusy:
-    print("changed", flush=True)
-count()
-"""
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([*python_command(), "-c", script], text=True, **streams) as process:
+        database = open_sqlite(Path({str(home / "cortex.db")!r}), SystemClock())
+        def count():
+            with database.read() as session:
+                print(session.rows("SELECT count(*) FROM memory")[0][0], flush=True)
+                sys.stdin.readline()
+        count()
+        try:
+            count()
+        except StoreBusy:
+            print("changed", flush=True)
+        count()
+    """
+    with begin_as_nobody(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         seen = [process.stdout.readline()]
