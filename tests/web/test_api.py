@@ -13,7 +13,8 @@ from starlette.applications import Starlette
 from cortex_py import Cortex
 from cortex_py.http.access import API, CHANGE_SCOPES, PAGE_SCOPES
 from cortex_py.http.page import OPERATIONS, page_routes
-from cortex_py.web.assets import total_bytes
+from cortex_py.web import models
+from cortex_py.web.assets import find_asset
 from cortex_py.web.models import word_difference
 
 from stub_backend import StubBackend
@@ -64,4 +65,6 @@ def test_words_that_stay_go_and_come() -> None:
 
 
 def test_the_page_is_light() -> None:
-    assert total_bytes() < 150_000
+    assets = [find_asset(path.name) for path in (Path(models.__file__).parent / "static").iterdir()]
+    assert len(assets) >= 10
+    assert sum(len(one.packed) for one in assets if one) < 150_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,7 +19,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ..clock import Limit, apply_limit
-from ..echo import clean_text
 from ..errors import (
     AccessDenied,
     Conflict,
@@ -33,9 +32,8 @@ from ..errors import (
 )
 from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
-from ..version import __version__
 from .access import API
-from .pages import refusal
+from .pages import OPENAPI_SCHEMA, named_fields, openapi_content, openapi_document, refusal
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -45,9 +43,7 @@ __all__ = ["NoInput", "Operation", "Operations", "api_routes", "describe_api", "
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 _I = TypeVar("_I", bound=BaseModel)
 _R = TypeVar("_R", bound=Callable[..., BaseModel])
-_LONGEST_FIELD = 80
 _LONGEST_ID = 200
-_SCHEMAS = "#/components/schemas/"
 
 # Most specific first.
 _STATUSES: tuple[tuple[type[CortexError], int], ...] = (
@@ -163,7 +159,7 @@ def _run(cortex: Cortex, operation: Operation[Any], id: str, given: BaseModel) -
 
 
 async def _read_input(operation: Operation[_I], request: Request) -> _I:
-    try:
+    with named_fields("The input", f"{API}/openapi.json describes it."):
         if operation.method in ("GET", "DELETE"):
             return operation.takes.model_validate(dict(request.query_params))
         body = await request.body()
@@ -171,12 +167,6 @@ async def _read_input(operation: Operation[_I], request: Request) -> _I:
         if kind != "application/json":
             raise InvalidInput("The body is not announced as JSON.", remedy="Send Content-Type: application/json.")
         return operation.takes.model_validate_json(body, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = clean_text(".".join(str(part) for part in first["loc"]), _LONGEST_FIELD) or None
-        raise InvalidInput(
-            f"{field or 'The input'}: {first['msg']}.", remedy=f"{API}/openapi.json describes it.", field=field
-        ) from None
 
 
 def _refused(error: CortexError) -> Response:
@@ -191,25 +181,24 @@ def describe_api(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
     models: set[type[BaseModel]] = {ErrorBody, *(one.takes for one in operations), *(one.answers for one in operations)}
     _, schemas = models_json_schema(
         [(model, "validation") for model in sorted(models, key=lambda one: one.__name__)],
-        ref_template=_SCHEMAS + "{model}",
+        ref_template=OPENAPI_SCHEMA,
     )
     paths: dict[str, Any] = {}
     for one in operations:
         paths.setdefault(f"{API}{one.path}", {})[one.method.lower()] = _describe(one)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Cortex page", "version": __version__, "description": "What the page asks of the server."},
-        "paths": paths,
-        "components": {"schemas": schemas["$defs"]},
-    }
+    components = {"schemas": schemas["$defs"]}
+    return openapi_document("Cortex page", "What the page asks of the server.", paths, components)
 
 
 def _describe(operation: Operation[Any]) -> dict[str, Any]:
-    refused = {"description": "Refused; the message says why", "content": _content(ErrorBody)}
+    refused = {"description": "Refused; the message says why", "content": openapi_content(ErrorBody)}
     found: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
-        "responses": {"200": {"description": "Done", "content": _content(operation.answers)}, "default": refused},
+        "responses": {
+            "200": {"description": "Done", "content": openapi_content(operation.answers)},
+            "default": refused,
+        },
     }
     parameters = []
     if "{id}" in operation.path:
@@ -222,11 +211,7 @@ def _describe(operation: Operation[Any]) -> dict[str, Any]:
             for name, one in schema.get("properties", {}).items()
         ]
     else:
-        found["requestBody"] = {"required": True, "content": _content(operation.takes)}
+        found["requestBody"] = {"required": True, "content": openapi_content(operation.takes)}
     if parameters:
         found["parameters"] = parameters
     return found
-
-
-def _content(model: type[BaseModel]) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": f"{_SCHEMAS}{model.__name__}"}}}

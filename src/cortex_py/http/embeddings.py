@@ -25,10 +25,9 @@ from ..mcp.models import (
     EmbeddingResponse,
     ToolErrorResponse,
 )
-from ..version import __version__
 from .access import OPEN_PATHS, page_scope
 from .monitoring import METRICS_TYPE, HttpMetrics
-from .pages import PageAnswer, PlainPage, Work, read_body
+from .pages import OPENAPI_SCHEMA, PageAnswer, PlainPage, Work, openapi_content, openapi_document, read_body
 
 __all__ = ["OpenAIRequest", "embedding_routes", "openapi"]
 
@@ -171,9 +170,6 @@ def _bare(model: str) -> str:
 
 # The description of the HTTP interface: OpenAPI 3.1, made of the models that the pages themselves use.
 
-_SCHEMAS = "#/components/schemas/"
-_JSON = "application/json"
-
 
 class ErrorBody(_Model):
     """Why a request was refused; `details` may name the field, what to do, and when to come back."""
@@ -307,12 +303,7 @@ def openapi(service: EmbeddingService, *, needs_token: bool, known_callers: bool
     components: dict[str, Any] = {"schemas": _schemas(service)}
     if needs_token:
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Cortex", "version": __version__, "description": "Embeddings and health over plain HTTP."},
-        "paths": paths,
-        "components": components,
-    }
+    return openapi_document("Cortex", "Embeddings and health over plain HTTP.", paths, components)
 
 
 def _operation(operation: _Operation, guarded: bool) -> dict[str, Any]:
@@ -328,19 +319,15 @@ def _operation(operation: _Operation, guarded: bool) -> dict[str, Any]:
         responses["503"] = _response("The store or the model is not usable", PlainErrorBody)
     described: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary, "responses": responses}
     if operation.body:
-        described["requestBody"] = {"required": True, "content": _content(operation.body)}
+        described["requestBody"] = {"required": True, "content": openapi_content(operation.body)}
     if guarded:
         described["security"] = [{"token": []}]
     return described
 
 
 def _response(words: str, model: type[BaseModel] | None) -> dict[str, Any]:
-    content = _content(model) if model else {"text/plain": {"schema": {"type": "string"}}}
+    content = openapi_content(model) if model else {"text/plain": {"schema": {"type": "string"}}}
     return {"description": words, "content": content}
-
-
-def _content(model: type[BaseModel]) -> dict[str, Any]:
-    return {_JSON: {"schema": {"$ref": f"{_SCHEMAS}{model.__name__}"}}}
 
 
 def _schemas(service: EmbeddingService) -> dict[str, Any]:
@@ -348,7 +335,7 @@ def _schemas(service: EmbeddingService) -> dict[str, Any]:
     answers = [operation.answer for operation in _OPERATIONS if operation.answer]
     answers += [ErrorBody, PlainErrorBody, BodyTooLarge]
     wanted = [(model, "validation") for model in bodies] + [(model, "serialization") for model in answers]
-    _, definitions = models_json_schema(wanted, ref_template=_SCHEMAS + "{model}")  # type: ignore[arg-type]
+    _, definitions = models_json_schema(wanted, ref_template=OPENAPI_SCHEMA)  # type: ignore[arg-type]
     schemas: dict[str, Any] = definitions["$defs"]
     _add_limits(schemas, service)
     return schemas

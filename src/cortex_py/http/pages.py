@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
@@ -20,13 +21,19 @@ from ..echo import clean_text
 from ..errors import CortexError, InvalidInput, ModelCorrupt, ModelMissing, RateLimited
 from ..mcp.models import ToolErrorResponse
 from ..security.callers import current_caller
+from ..version import __version__
 from .middleware import read_whole_body
 
-__all__ = ["PageAnswer", "PlainPage", "Work", "read_body", "refusal"]
+__all__ = [
+    "OPENAPI_SCHEMA", "PageAnswer", "PlainPage", "Work", "named_fields", "openapi_content", "openapi_document",
+    "read_body", "refusal",
+]  # fmt: skip
 
 _M = TypeVar("_M", bound=BaseModel)
 _Headers = tuple[tuple[bytes, bytes], ...]
 
+# Where a description keeps its models, for Pydantic to fill in.
+OPENAPI_SCHEMA = "#/components/schemas/{model}"
 _LONGEST_FIELD = 80
 _STATUS = {"RATE_LIMITED": 429, "INTERNAL_ERROR": 500}
 
@@ -80,15 +87,33 @@ class PlainPage:
 
 def read_body(model: type[_M], body: bytes) -> _M:
     """The body as a value. Nothing is converted, and unknown fields are refused."""
-    try:
+    with named_fields("The body", "/openapi.json describes what is taken."):
         return model.model_validate_json(body, strict=True)
+
+
+@contextmanager
+def named_fields(whole: str, remedy: str) -> Iterator[None]:
+    """Around the reading of an input: its error names the first field that is wrong, else the whole."""
+    try:
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         # A field that is not known has the name the client gave it, of any length.
         field = clean_text(".".join(str(part) for part in first["loc"]), _LONGEST_FIELD) or None
-        raise InvalidInput(
-            f"{field or 'The body'}: {first['msg']}.", remedy="/openapi.json describes what is taken.", field=field
-        ) from None
+        raise InvalidInput(f"{field or whole}: {first['msg']}.", remedy=remedy, field=field) from None
+
+
+def openapi_document(title: str, description: str, paths: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": __version__, "description": description},
+        "paths": paths,
+        "components": components,
+    }
+
+
+def openapi_content(model: type[BaseModel]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": OPENAPI_SCHEMA.format(model=model.__name__)}}}
 
 
 def refusal(error: CortexError) -> PageAnswer:

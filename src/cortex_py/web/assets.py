@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Asset", "find_asset", "static_version", "total_bytes"]
+__all__ = ["Asset", "find_asset", "static_version"]
 
 _FOLDER = Path(__file__).parent / "static"
 _KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
@@ -42,8 +42,3 @@ def static_version() -> str:
 
 def find_asset(name: str) -> Asset | None:
     return _assets().get(name)
-
-
-def total_bytes() -> int:
-    """What a browser loads at most, compressed."""
-    return sum(len(asset.packed) for asset in _assets().values())

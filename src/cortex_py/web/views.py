@@ -131,20 +131,14 @@ def lines_text(lines: Iterable[models.LineOfWork], active: models.LineSummary | 
 
 
 def next_text(found: models.NextSession) -> Node:
-    return _given("At the start", found.start)
-
-
-def _given(title: str, one: models.Given) -> Node:
+    given = found.start
+    links = [element("a", one.text, href=f"/memories/{quote(one.id, safe='')}") for one in given.memories]
     return [
-        element("h2", title),
-        element("p", f"{one.tokens:,} tokens", class_="hint"),
-        element("pre", one.text or "Nothing is given.", class_="plain"),
-        element("ul", *(element("li", _brief(memory)) for memory in one.memories), class_="plain-list"),
+        element("h2", "At the start"),
+        element("p", f"{given.tokens:,} tokens", class_="hint"),
+        element("pre", given.text or "Nothing is given.", class_="plain"),
+        element("ul", *(element("li", link) for link in links), class_="plain-list"),
     ]
-
-
-def _brief(one: models.Brief) -> Node:
-    return element("a", one.text, href=f"/memories/{quote(one.id, safe='')}")
 
 
 def health_text(found: models.Health) -> Node:
