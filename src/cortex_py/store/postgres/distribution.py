@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import ConfigurationError, Conflict
 from ..database import DISTRIBUTED, Session, column
+from .queries import QUERIES
 from .security import find_role
 
 if TYPE_CHECKING:
@@ -28,24 +29,6 @@ __all__ = [
 
 # Shards are what moves between workers, so that there are more of them than there will ever be workers.
 DEFAULT_SHARDS = 32
-_INSTALLED = "SELECT count(*) FROM pg_extension WHERE extname = 'citus'"
-_WORKERS = (
-    "SELECT nodename || ':' || nodeport FROM pg_dist_node "
-    "WHERE noderole = 'primary' AND shouldhaveshards AND isactive ORDER BY nodeid"
-)
-_SPREAD = (
-    "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid "
-    "WHERE c.relnamespace = current_schema()::regnamespace AND p.partmethod = 'h'"
-)
-_SPACES = (
-    "SELECT s.nodename || ':' || s.nodeport, sum(r.result::bigint)::bigint "
-    "FROM run_command_on_shards('space_change', 'SELECT count(*) FROM %s') r "
-    "JOIN citus_shards s ON s.shardid = r.shardid WHERE r.success GROUP BY 1 ORDER BY 1"
-)
-_OTHERS = (
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' "
-    "AND application_name LIKE 'cortex%' AND pid <> ALL (?::int[]) AND pid <> pg_backend_pid()"
-)
 # Vectors of large spaces are in partitions, which cannot be distributed with the rest.
 _WITHOUT_PARTITIONS = (
     "DROP TRIGGER IF EXISTS forget_vectors ON chunk",
@@ -64,23 +47,17 @@ class Distribution:
 
 def distributed_tables(session: Session) -> set[str]:
     """The tables of this store that are on workers."""
-    return set(column(session, _SPREAD)) if session.rows(_INSTALLED)[0][0] else set()
+    return set(column(session, QUERIES["distributed_tables"])) if session.rows(QUERIES["citus"])[0][0] else set()
 
 
 def size_on_workers(session: Session) -> int:
     """Bytes of all distributed tables with their indexes."""
-    return sum(
-        int(size)
-        for (size,) in session.rows(
-            "SELECT citus_total_relation_size(p.logicalrelid) FROM pg_dist_partition p "
-            "JOIN pg_class c ON c.oid = p.logicalrelid WHERE c.relnamespace = current_schema()::regnamespace"
-        )
-    )
+    return sum(map(int, column(session, QUERIES["size_on_workers"])))
 
 
 def spaces_by_worker(session: Session) -> dict[str, int]:
     """How many spaces each worker has."""
-    return dict(session.rows(_SPACES))
+    return dict(session.rows(QUERIES["spaces_by_worker"]))
 
 
 def distribute(database: PostgresDatabase, shards: int = DEFAULT_SHARDS) -> Distribution:
@@ -91,7 +68,7 @@ def distribute(database: PostgresDatabase, shards: int = DEFAULT_SHARDS) -> Dist
         )
     with database.read() as session:
         workers = _workers(session)
-        if session.rows(_OTHERS, (f"{{{','.join(map(str, database.pool.pids()))}}}",))[0][0]:
+        if session.rows(QUERIES["other_processes"], (f"{{{','.join(map(str, database.pool.pids()))}}}",))[0][0]:
             raise Conflict(
                 "Other processes of Cortex use the database.",
                 remedy="Stop all servers and commands, and run this again.",
@@ -122,13 +99,13 @@ def complete(session: Session, shards: int = DEFAULT_SHARDS) -> tuple[str, ...]:
 
 
 def _workers(session: Session) -> tuple[str, ...]:
-    if not session.rows(_INSTALLED)[0][0]:
+    if not session.rows(QUERIES["citus"])[0][0]:
         raise ConfigurationError(
             "The database has no Citus.",
             remedy="Let an administrator run CREATE EXTENSION citus on the coordinator and on every worker.",
             field="database_url",
         )
-    workers = tuple(column(session, _WORKERS))
+    workers = tuple(column(session, QUERIES["workers"]))
     if not workers:
         raise ConfigurationError(
             "The coordinator knows no worker.",

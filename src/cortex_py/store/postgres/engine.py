@@ -43,6 +43,7 @@ from .distribution import complete, distributed_tables, size_on_workers, spaces_
 from .errors import guard_commit, translate_errors
 from .online import migrate_online
 from .pool import RETRY_SECONDS, WAIT_SECONDS, Connection, ConnectionPool
+from .queries import FAULTS, QUERIES
 from .replica import ReplicaReads
 from .security import (
     EVERY_POLICY,
@@ -107,44 +108,6 @@ _LOCK_SPACE = "SELECT 1 FROM space_change WHERE space = {} FOR UPDATE"
 _ADD_SPACE = "INSERT INTO space_change (space, seq) VALUES (?, 0) ON CONFLICT (space) DO NOTHING"
 # Other processes wait for news of these.
 _ANNOUNCED = ("INSERT INTO space_change", "INSERT INTO saved_change")
-_OWN_TABLES = (
-    "SELECT c.oid FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = "
-    "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
-)
-# Who waits for locks of this database. The builder of an index that waits for older transactions keeps nobody waiting.
-_WAITS = (
-    "SELECT count(*), coalesce(max(extract(epoch FROM clock_timestamp() - l.waitstart)), 0)::float8 "
-    "FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid "
-    "WHERE NOT l.granted AND l.locktype <> 'virtualxid' AND a.datname = current_database()"
-)
-# Counts that must be zero, and what they mean otherwise.
-_CHECKS = (
-    (
-        f"SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indrelid IN ({_OWN_TABLES})",
-        "indexes are not valid; REINDEX them",
-    ),
-    (
-        "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()",
-        "pages failed their checksum",
-    ),
-    (
-        "SELECT count(*) FROM chunk c "
-        "WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.space = c.space AND m.num = c.num)",
-        "parts belong to no memory",
-    ),
-    (
-        "SELECT count(*) FROM memory_text t "
-        "WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.space = t.space AND m.num = t.num)",
-        "entries of the text index belong to no memory",
-    ),
-    (
-        "SELECT count(*) FROM memory m WHERE m.status <> 'tombstoned' "
-        "AND NOT EXISTS (SELECT 1 FROM memory_text t WHERE t.space = m.space AND t.num = m.num)",
-        "memories are missing in the text index; run cortex reindex",
-    ),
-)
-
-
 # The best plan for these statements depends on the values: how common a word is, how selective a filter. They are never
 # prepared, so that each is planned for its own values.
 _PLANNED = ("memory_text", " near_", "unnest(")
@@ -404,22 +367,17 @@ class PostgresDatabase(PostgresText):
 
     def compact(self) -> None:
         with translate_errors(self.direct.place), self.direct.connection() as connection:
-            tables = connection.execute(
-                "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema() "
-                "AND tableowner = current_user ORDER BY tablename"
-            ).fetchall()
-            for (table,) in tables:
+            for (table,) in connection.execute(QUERIES["own_tables"].encode()).fetchall():
                 connection.execute(f"VACUUM (ANALYZE, SKIP_LOCKED) {table}".encode())
 
     def check(self) -> list[str]:
         with self._transaction(_READ) as session:
-            counted = [(session.rows(statement)[0][0], meaning) for statement, meaning in _CHECKS]
+            counted = [(session.rows(statement)[0][0], meaning) for meaning, statement in FAULTS.items()]
         return [f"{count} {meaning}" for count, meaning in counted if count]
 
     def size_bytes(self) -> int:
         with self._transaction(_READ) as session:
-            statement = f"SELECT coalesce(sum(pg_total_relation_size(o.oid)), 0) FROM ({_OWN_TABLES}) o"
-            here = int(session.rows(statement)[0][0])
+            here = int(session.rows(QUERIES["size"])[0][0])
             return here + (size_on_workers(session) if self.distributed else 0)
 
     def ping(self, seconds: float) -> None:
@@ -442,7 +400,7 @@ class PostgresDatabase(PostgresText):
     def server_load(self) -> ServerLoad | None:
         try:
             with self._transaction(_READ) as session:
-                ((waiting, longest),) = session.rows(_WAITS)
+                ((waiting, longest),) = session.rows(QUERIES["lock_waits"])
                 return ServerLoad(int(waiting), float(longest), spaces_by_worker(session) if self.distributed else {})
         except StorageError as error:
             logger.debug("the load of the server is not known: %s", type(error).__name__)

@@ -22,6 +22,7 @@ from ...errors import StoreBusy
 from .. import migrations
 from ..database import column
 from .errors import translate_errors
+from .queries import QUERIES
 
 if TYPE_CHECKING:
     from .engine import PostgresDatabase
@@ -36,10 +37,6 @@ _PATIENCE_SECONDS, _PAUSE_SECONDS = 60.0, 0.2
 _BEGIN = ("SET LOCAL lock_timeout = '500ms'",)
 # One advisory lock for each schema; writers, leaders and builders of vector indexes have other numbers.
 _LOCK = "1129601076, hashtext(coalesce(current_schema(), ''))"
-_VALID = (
-    "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-    "WHERE i.indisvalid AND c.relnamespace = current_schema()::regnamespace"
-)
 _INDEX = re.compile(r"\s*CREATE INDEX (\w+) ON (\w+)\b")
 _TABLE = re.compile(r"\s*CREATE TABLE (\w+)\b")
 
@@ -71,7 +68,7 @@ def migrate_online(database: PostgresDatabase, clock: Clock, engine_steps: tuple
                 raise
         time.sleep(_PAUSE_SECONDS)
     with database.read() as session:
-        valid = set(column(session, _VALID))
+        valid = set(column(session, QUERIES["valid_indexes"]))
     missing = {name: statement for name, statement in later.items() if name not in valid}
     if missing:
         _build(database, missing)

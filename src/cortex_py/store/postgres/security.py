@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from ...errors import ConfigurationError
 from ..database import DISTRIBUTED, EVERY_ROW, Bounds, Session, Sql, column, marks
+from .queries import QUERIES
 
 __all__ = [
     "EVERY_POLICY",
@@ -214,33 +215,7 @@ LATER_POLICIES: tuple[str, ...] = (
         END LOOP; END $each$""",
 )
 
-_PREFIX = "cortex_caller_"
 _ATTRIBUTES = "NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION NOINHERIT"
-_FIND = f"""
-    SELECT n.name, quote_ident(current_user), quote_ident(current_schema()), r.oid IS NOT NULL,
-        coalesce(pg_has_role(current_user, r.oid, 'SET'), false), me.rolsuper OR me.rolcreaterole,
-        coalesce(r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, t.relowner, 'MEMBER'), false),
-        row_security_active(t.oid), t.relrowsecurity, coalesce(r.rolcanlogin, false)
-    FROM (SELECT '{_PREFIX}' || substr(md5(quote_ident(current_database()::text) || '.' ||
-        quote_ident(current_schema()::text)), 1, 20) AS name) n
-    JOIN pg_roles me ON me.rolname = current_user
-    JOIN pg_class t ON t.oid = to_regclass(quote_ident(current_schema()) || '.memory')
-    LEFT JOIN pg_roles r ON r.rolname = n.name"""
-# The rights of all roles of callers here: of this store, and of a database it was copied from.
-_HELD = f"""
-    SELECT a.grantee::regrole::text, o.name || ' ' || a.privilege_type || o.part FROM (
-        SELECT 'schema' AS name, '' AS part, nspacl AS acl FROM pg_namespace WHERE nspname = current_schema()
-        UNION ALL SELECT relname, '', relacl FROM pg_class
-            WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'S')
-        UNION ALL SELECT c.relname, ' (' || t.attname || ')', t.attacl FROM pg_attribute t
-            JOIN pg_class c ON c.oid = t.attrelid
-            WHERE c.relnamespace = current_schema()::regnamespace AND t.attacl IS NOT NULL
-        UNION ALL SELECT proname, '', proacl FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
-    ) o CROSS JOIN aclexplode(o.acl) a JOIN pg_roles r ON r.oid = a.grantee AND starts_with(r.rolname, '{_PREFIX}')"""
-_ADDED = (
-    "SELECT c.relname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid "
-    "WHERE c.relnamespace = current_schema()::regnamespace AND p.polname = 'caller_rows'"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +265,7 @@ class CallerRole:
 def find_role(session: Session, *, on_workers: bool = False) -> CallerRole:
     """The role of this database and schema, and its state; `on_workers`: where the tables are distributed."""
     ((name, login, schema, exists, may_switch, may_make, bypasses, shut_out, protected, may_log_in),) = session.rows(
-        _FIND
+        QUERIES["role"]
     )
     if shut_out:
         raise ConfigurationError(
@@ -331,12 +306,12 @@ def make_role(session: Session, found: CallerRole) -> None:
 
 def _tables(session: Session) -> dict[str, tuple[str, ...]]:
     """Rights on the tables of the schema and on others that were protected the same way."""
-    added = {str(row[0]): ("SELECT", "INSERT", "UPDATE", "DELETE") for row in session.rows(_ADDED)}
+    added = {str(row[0]): ("SELECT", "INSERT", "UPDATE", "DELETE") for row in session.rows(QUERIES["protected_tables"])}
     return {**added, **RIGHTS}
 
 
 def _held(session: Session) -> set[tuple[str, str]]:
-    return {(row[0], row[1]) for row in session.rows(_HELD)}
+    return {(row[0], row[1]) for row in session.rows(QUERIES["held_rights"])}
 
 
 def _wanted(tables: Mapping[str, Sequence[str]]) -> list[str]:
