@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -320,6 +321,51 @@ def test_it_gives_back_space_and_finds_faults(database: PostgresDatabase) -> Non
         session.run("INSERT INTO memory_text (num, space, words) VALUES (12, 's', '{ghi}')")
         assert [database.text_matches(session, "s", word, [], 5) for word in ("abc", "ghi")] == [[], [12]]
     assert database.check() == ["1 entries of the text index belong to no memory"]
+
+
+_FORKING = """
+import os, signal, sys, threading, warnings
+from cortex_py.clock import SystemClock
+from cortex_py.store.postgres.engine import open_postgres
+
+warnings.simplefilter("ignore")
+signal.alarm(50)
+database = open_postgres(sys.argv[1], SystemClock())
+
+def backend():
+    with database.read() as session:
+        return session.rows("SELECT pg_backend_pid()")[0][0]
+
+before = [backend(), database.leads("work"), database.wait_for_change(0)]
+inside, go = threading.Event(), threading.Event()
+
+def work():
+    with database.write("held"):
+        inside.set()
+        go.wait(40)
+
+thread = threading.Thread(target=work)
+thread.start()
+inside.wait(40)
+child = os.fork()
+if child == 0:
+    signal.alarm(40)
+    # Another lock, and a connection of its own for each purpose; those of the parent stay open.
+    others = [backend() not in before, not database.leads("work"), database.wait_for_change(0)]
+    others.append(not database.vitals().in_use)
+    database.close()
+    os._exit(sum(others))
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+go.set()
+thread.join()
+print(code, [backend(), database.leads("work"), database.wait_for_change(0.1)] == [*before[:2], False])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_process_opens_connections_of_its_own(postgres_url: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _FORKING, postgres_url], capture_output=True, text=True, check=False)
+    assert (done.stdout.split(), done.stderr) == (["4", "True"], "")
 
 
 # -- refusals ------------------------------------------------------------------------------------
