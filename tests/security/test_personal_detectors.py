@@ -44,19 +44,6 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     assert [text[finding.start : finding.end] for finding in find_personal_data(text)] == []
 
 
-def test_weak_numbers_need_their_word() -> None:
-    for text in (
-        "943 476 5919",
-        "86095742719",
-        "111222333",
-        "44051401359",
-        "2341 2341 2346",
-        "123 456 782",
-        "219099999",
-    ):
-        assert find_personal_data(f"the value {text} there") == ()
-
-
 def test_redaction_puts_a_marker_in_place_of_each_finding() -> None:
     redaction = redact_personal_data("Ada (ada@analytical-engine.org, +44 20 7946 0958) from 81.2.69.142")
     assert redaction.text == "Ada ([REDACTED:email], [REDACTED:phone]) from [REDACTED:ip-address]"
@@ -85,26 +72,10 @@ def test_digits_of_other_scripts_break_nothing() -> None:
         find_personal_data(re.sub("[«»]", "", marked).translate(other))
 
 
-PIECES = st.sampled_from(
-    [re.sub("[«»]", "", marked) for _, marked in FOUND]
-    + WRONG_CHECKS
-    + [
-        "[REDACTED:email]",
-        "call me at ",
-        "phone ",
-        "card ",
-        "ssn ",
-        "version ",
-        "0",
-        "12 ",
-        "-",
-        "+",
-        "\n",
-        " ",
-        "@",
-        "::",
-    ]
-)
+PIECES = st.sampled_from([
+    *(re.sub("[«»]", "", marked) for _, marked in FOUND), *WRONG_CHECKS, "[REDACTED:email]", "call me at ", "phone ",
+    "card ", "ssn ", "version ", "0", "12 ", "-", "+", "\n", " ", "@", "::",
+])  # fmt: skip
 TEXTS = st.one_of(
     st.lists(PIECES, max_size=12).map("".join), st.text(max_size=200), st.text("0123456789 .-/()+@:x\n", max_size=120)
 )

@@ -190,28 +190,29 @@ def test_jwt_is_told_by_its_header() -> None:
     assert find_secrets(f"{header[:-1]}.{payload}.{signature}") == ()
 
 
-@each("label", ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "])
-def test_private_key_goes_as_a_whole_block(label: str) -> None:
-    block = f"-----BEGIN {label}PRIVATE KEY-----\n{KEY_LINES}\n-----END {label}PRIVATE KEY-----"
-    assert redact(f"before\n{block}\nafter").text == "before\n[REDACTED:private-key]\nafter"
+def _block(label: str, lines: str = f"\n{KEY_LINES}\n") -> str:
+    return f"-----BEGIN {label}-----{lines}-----END {label}-----"
 
 
-def test_pgp_key_with_its_headers() -> None:
-    block = (
-        f"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 2\n\n{KEY_LINES}\n=abcd\n-----END PGP PRIVATE KEY BLOCK-----"
-    )
-    assert redact(block).text == "[REDACTED:private-key]"
+_GONE = "[REDACTED:private-key]"
+_LABELS = [f"{kind}PRIVATE KEY" for kind in ("", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ")]
+_IN_JSON = _block("PRIVATE KEY", f"\\n{body(64, BASE64)}\\n")
 
 
-def test_private_key_cut_off_before_its_end() -> None:
-    text = f"log: -----BEGIN RSA PRIVATE KEY-----\n{KEY_LINES}\n\nThen we went on."
-    assert redact(text).text == "log: [REDACTED:private-key]\n\nThen we went on."
-
-
-def test_service_account_file() -> None:
-    line = body(64, BASE64)
-    text = f'{{"private_key": "-----BEGIN PRIVATE KEY-----\\n{line}\\n-----END PRIVATE KEY-----\\n", "client_id": "1"}}'
-    assert redact(text).text == '{"private_key": "[REDACTED:private-key]\\n", "client_id": "1"}'
+@each(
+    ("text", "clean"),
+    [
+        *((f"before\n{_block(label)}\nafter", f"before\n{_GONE}\nafter") for label in _LABELS),
+        (_block("PGP PRIVATE KEY BLOCK", f"\nVersion: 2\n\n{KEY_LINES}\n=abcd\n"), _GONE),
+        # Cut off before its end.
+        (f"a: -----BEGIN RSA PRIVATE KEY-----\n{KEY_LINES}\n\nThen we went on.", f"a: {_GONE}\n\nThen we went on."),
+        # The file of a service account.
+        (f'{{"private_key": "{_IN_JSON}\\n", "id": "1"}}', f'{{"private_key": "{_GONE}\\n", "id": "1"}}'),
+    ],
+    ids=range(9),
+)
+def test_private_keys_go_as_whole_blocks(text: str, clean: str) -> None:
+    assert redact(text).text == clean
 
 
 @each(
@@ -366,25 +367,12 @@ SECRETS = [drawn(template) for _, template in WHOLE[::3]]
 PIECES = st.one_of(
     st.text(max_size=30),
     st.sampled_from(SECRETS),
-    st.sampled_from(
-        [
-            *(form.format(PASSWORD) for form, _ in ASSIGNED),
-            *(text for text, _ in NAMED),
-            "password=",
-            'token: "',
-            "-----BEGIN PRIVATE KEY-----\n",
-            "-----END PRIVATE KEY-----",
-            "[REDACTED:token]",
-            "://u:",
-            "@h",
-            "Bearer ",
-            "\n",
-            "\ud800",
-            "İ",
-            "\0",
-        ]
-    ),
-)
+    st.sampled_from([
+        *(form.format(PASSWORD) for form, _ in ASSIGNED), *(text for text, _ in NAMED), "password=", 'token: "',
+        "-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----", "[REDACTED:token]", "://u:", "@h", "Bearer ",
+        "\n", "\ud800", "İ", "\0",
+    ]),
+)  # fmt: skip
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 

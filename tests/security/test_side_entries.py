@@ -36,16 +36,10 @@ from homes import opened
 from stub_backend import StubBackend
 
 # Texts that a caller asks to have filled in and given back: they hold the caller's own values, and are not kept.
-GIVEN_BACK = frozenset(
-    (
-        "prompt_run",
-        "subcog_prompt_run",
-        "subcog_template_render",
-        "context_template_render",
-        "prompt run",
-        "template render",
-    )
-)
+GIVEN_BACK = frozenset((
+    "prompt_run", "subcog_prompt_run", "subcog_template_render", "context_template_render", "prompt run",
+    "template render",
+))  # fmt: skip
 # What an operator makes for others, printed and not kept; commands that serve until they are stopped.
 NOT_RUN = frozenset(("serve", "ui", "license issue", "model install"))
 

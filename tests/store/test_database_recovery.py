@@ -52,19 +52,16 @@ def test_a_dump_is_restored_elsewhere_and_goes_on(postgres_server: PostgresServe
         name = name_in(url)
         reached = ["-h", postgres_server.folder, "-U", "postgres"]
         postgres_server.call("pg_dump", *reached, "-Fc", "-f", dump, name)
-    postgres_server.run("CREATE DATABASE restored")
-    try:
+    with postgres_server.empty_database("restored") as restored:
         restoring = ["--no-owner", "--no-acl", "--exit-on-error", "-d", "restored"]
         postgres_server.call("pg_restore", *reached, *restoring, dump)
-        with opened(home, project, database_url=postgres_server.url("restored")) as cortex:
+        dump.unlink()
+        with opened(home, project, database_url=restored) as cortex:
             assert state(cortex) == before
             assert [hit.memory.content for hit in cortex.memories.recall("Kafka events", limit=1).results] == [
                 "first: we decided on Kafka for events"
             ]
             _goes_on(cortex, sequence, events)
-    finally:
-        postgres_server.run("DROP DATABASE restored WITH (FORCE)")
-        dump.unlink()
 
 
 @pytest.mark.soak

@@ -27,10 +27,10 @@ from helpers import FakeClock
 from homes import fill, opened, state
 
 T = TypeVar("T")
-WORDS = [
+WORDS = (
     "postgres", "redis", "kafka", "billing", "invoice", "naïve", "数据库", "deploy", "rollback", "cache", "queue",
     "index", "vacuum", "token", "flask",
-]  # fmt: skip
+)  # fmt: skip
 
 
 class Both:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ import psycopg
 import pytest
 
 from cortex_py.clock import SystemClock
-from cortex_py.errors import StorageError, StoreUnavailable
+from cortex_py.errors import StoreUnavailable
 from cortex_py.store.database import Session, retry_once
 from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
 from cortex_py.store.postgres.pool import ConnectionPool
@@ -289,22 +288,6 @@ def test_whoever_leads_and_loses_the_connection_is_one_of_all_again(own_server: 
     assert not one.leads("upkeep")
     one.close()
     two.close()
-
-
-def test_a_fork_does_not_lead_by_its_parents_connection(url: str) -> None:
-    database = open_postgres(url, SystemClock())
-    assert database.leads("upkeep")
-    pid = os.fork()
-    if pid == 0:
-        try:
-            code = 1 if database.leads("upkeep") else 0
-            database.close()
-        except StorageError:
-            code = 2
-        os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert database.leads("upkeep")
-    database.close()
 
 
 def test_shared_upkeep_is_done_by_one_and_its_own_by_each(

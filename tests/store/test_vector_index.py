@@ -13,8 +13,7 @@ import pytest
 from cortex_py import Cortex, NewMemory
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import StorageError
-from cortex_py.store.postgres import vector_index
-from cortex_py.store.postgres.vector_index import _LOCK
+from cortex_py.store.postgres.vector_index import BUILD_LOCK
 from cortex_py.store.search import search as engine_space
 from inside import database_of
 from timing import no_hang
@@ -22,20 +21,9 @@ from timing import no_hang
 from helpers import FakeClock
 from homes import OtherBackend, opened
 
-WORDS = [
-    "cache",
-    "queue",
-    "token",
-    "index",
-    "shard",
-    "vacuum",
-    "socket",
-    "thread",
-    "parser",
-    "lexer",
-    "mutex",
-    "signal",
-]
+WORDS = (
+    "cache", "queue", "token", "index", "shard", "vacuum", "socket", "thread", "parser", "lexer", "mutex", "signal",
+)  # fmt: skip
 RECORDS = 200
 
 
@@ -47,13 +35,12 @@ class Pair:
     space: str
 
     def build(self) -> bool:
-        nearest = database_of(self.cortex).vector_index
-        assert nearest is not None
-        return nearest.build(self.space, self.cortex.backend.dimensions, lambda: False)
+        return bool(
+            database_of(self.cortex).vector_index.build(self.space, self.cortex.backend.dimensions, lambda: False)
+        )
 
     def covered(self) -> bool:
         nearest = database_of(self.cortex).vector_index
-        assert nearest is not None
         with database_of(self.cortex).read() as session:
             return self.space in nearest.covered(session, [self.space])
 
@@ -123,7 +110,7 @@ def test_what_is_indexed_is_looked_at_by_the_engine_first(pair: Pair) -> None:
 @pytest.mark.parametrize("exact", [10**9, -1], ids=["all compared", "by the graph"])
 def test_the_answers_are_those_of_a_process(real_pair: Pair, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
     monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
-    monkeypatch.setattr(vector_index, "_EXACT", exact)
+    database_of(real_pair.cortex).vector_index.exact_up_to = exact
     # All of so small a space: what is otherwise estimated is then known.
     monkeypatch.setattr(engine_space, "_PROBED", 10**6)
     before = _answers(real_pair.cortex)
@@ -160,8 +147,8 @@ def test_what_is_written_afterwards_is_found_and_what_is_gone_is_not(pair: Pair)
     assert _vectors(pair) == _parts(pair)
 
 
-def test_writers_go_on_while_it_is_made(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.store.postgres.vector_index._BATCH", 10)
+def test_writers_go_on_while_it_is_made(pair: Pair) -> None:
+    database_of(pair.cortex).vector_index.batch = 10
     memories = pair.cortex.memories
     stop = threading.Event()
     written: list[str] = []
@@ -185,10 +172,9 @@ def test_writers_go_on_while_it_is_made(pair: Pair, monkeypatch: pytest.MonkeyPa
     assert _vectors(pair) == _parts(pair)
 
 
-def test_one_that_was_interrupted_is_finished_later(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.store.postgres.vector_index._BATCH", 10)
+def test_one_that_was_interrupted_is_finished_later(pair: Pair) -> None:
     nearest = database_of(pair.cortex).vector_index
-    assert nearest is not None
+    nearest.batch = 10
     asked = iter(range(10**6))
     assert not nearest.build(pair.space, pair.cortex.backend.dimensions, lambda: next(asked) > 4)
     assert not pair.covered()
@@ -201,7 +187,6 @@ def test_one_that_was_interrupted_is_finished_later(pair: Pair, monkeypatch: pyt
 def test_a_server_that_ends_does_not_wait_for_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement that makes the graph may take minutes."""
     nearest, ending = database_of(pair.cortex).vector_index, threading.Event()
-    assert nearest is not None
 
     def slow(_part: str, _dimensions: int) -> str:
         ending.set()
@@ -232,7 +217,7 @@ def test_an_engine_that_refuses_keeps_nothing_else_from_being_done(
 
 
 def test_only_one_makes_it(pair: Pair, home: Path, project: Path, clock: FakeClock, postgres_url: str) -> None:
-    statement = f"SELECT pg_advisory_lock({_LOCK})"
+    statement = f"SELECT pg_advisory_lock({BUILD_LOCK})"
     with database_of(pair.cortex).pool.connection() as other:  # type: ignore[attr-defined]
         other.execute(statement, (pair.space,))
         assert not pair.build()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .engine import PostgresDatabase
     from .pool import Connection
 
-__all__ = ["Extent", "RankingColumns", "VectorIndex", "as_vector"]
+__all__ = ["BUILD_LOCK", "Extent", "RankingColumns", "VectorIndex", "as_vector"]
 
 
 # The trigger removes the vectors of every chunk that any statement removes.
@@ -53,8 +53,6 @@ ALL_SPACES: tuple[str, ...] = (
 )
 
 # -- searching
-# Up to so many records, all are compared.
-_EXACT = 4_000
 # Chunks to ask for per wanted record: long records have several.
 _PARTS = 1.1
 # So many more, if some may not pass the filter; and more chunks than any records have.
@@ -71,10 +69,9 @@ _AFTER = (
 )
 _AMONG = "m.space = ? AND m.num = ANY (?::bigint[])"
 # -- building
-_BATCH = 1_000
 _LOOK_SECONDS = 0.25
 # One advisory lock for each schema and space; writers and leaders have other numbers.
-_LOCK = "1129601075, hashtext(coalesce(current_schema(), '') || ' ' || %s)"
+BUILD_LOCK = "1129601075, hashtext(coalesce(current_schema(), '') || ' ' || %s)"
 # The graph is built in memory; beyond this the engine writes it out and slows down.
 _MOST_MB = 4_096
 _BYTES_OF_LINKS = 700
@@ -104,6 +101,10 @@ class RankingColumns(NamedTuple):
 class VectorIndex:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
+        # Up to so many records, all are compared.
+        self.exact_up_to = 4_000
+        # So many records are copied in one transaction.
+        self.batch = 1_000
 
     def covered(self, session: Session, spaces: Sequence[str]) -> set[str]:
         """The spaces that have a complete index."""
@@ -169,7 +170,7 @@ class VectorIndex:
         self, session: Session, space: str, query: NDArray[np.float32], where: Where, count: int, open_records: int
     ) -> list[int]:
         """The records nearest to a query that pass a filter, best first; about `open_records` pass it."""
-        if open_records <= _EXACT:
+        if open_records <= self.exact_up_to:
             return self._of_all(session, space, query, where, count)
         if where.tagged is not None:
             listed, given = where.tagged
@@ -288,7 +289,7 @@ class VectorIndex:
         with translate_errors(pool.place), pool.connection() as connection:
             if not _value(connection, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"):
                 return False
-            if not _value(connection, f"SELECT pg_try_advisory_lock({_LOCK})", (space,)):
+            if not _value(connection, f"SELECT pg_try_advisory_lock({BUILD_LOCK})", (space,)):
                 return False
             try:
                 part = self._partition(space, dimensions)
@@ -298,7 +299,7 @@ class VectorIndex:
                     session.run("UPDATE near_space SET ready = 1 WHERE space = ?", (space,))
                 return True
             finally:
-                connection.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode(), (space,))
+                connection.execute(f"SELECT pg_advisory_unlock({BUILD_LOCK})".encode(), (space,))
 
     def _partition(self, space: str, dimensions: int) -> str:
         """The partition of a space; one for vectors of another length is replaced."""
@@ -333,7 +334,7 @@ class VectorIndex:
                 ((reached,),) = session.rows("SELECT reached FROM near_space WHERE space = ?", (space,))
                 ((last,),) = session.rows(
                     "SELECT max(num) FROM (SELECT num FROM memory WHERE space = ? AND num > ? ORDER BY num LIMIT ?) f",
-                    (space, reached, _BATCH),
+                    (space, reached, self.batch),
                 )
                 if last is None:
                     return True
