@@ -134,11 +134,11 @@ def test_an_encrypted_home_holds_the_same_and_works_as_before(home: Path, projec
 def test_a_branch_file_can_be_read_and_edited_only_through_the_library(encrypted: Path, project: Path) -> None:
     with opened(encrypted, project, home_passphrase=PHRASE) as cortex:
         (branch,) = [one for one in cortex.contexts.branches() if one.topic == "Quokka migration"]
-        desk = cortex._session
-        desk.projection.sync(branch.id)
-        assert desk.projection.check(branch.id).verified
+        cortex.contexts.sync(branch.id)
+        check = cortex.contexts.check_branch(branch.id)
+        assert check.verified
         assert branch.id in sessions_of(cortex).branch_files.names(cortex.project.id)
-        path = desk.projection.path(branch.id)
+        path = check.path
         assert b"quokka" not in path.read_bytes()
         # One put in the place of another does not open.
         other = next(one for one in path.parent.glob("*.md") if one != path)
@@ -160,14 +160,11 @@ def test_a_wrong_passphrase_opens_nothing_and_changes_nothing(encrypted: Path, p
     assert {path: path.read_bytes() for path in _files(encrypted)} == before
 
 
-def test_without_a_key_the_error_names_the_ways_to_give_one(encrypted: Path, project: Path) -> None:
-    with pytest.raises(StoreLocked, match=r"CORTEX_HOME_PASSPHRASE.*home_passphrase_file.*keyring that holds it\.$"):
-        opened(encrypted, project)
-
-
-def test_without_the_package_the_error_says_how_to_read_the_keyring(
+def test_without_a_key_the_error_names_the_ways_to_give_one(
     encrypted: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(StoreLocked, match=r"CORTEX_HOME_PASSPHRASE.*home_passphrase_file.*keyring that holds it\.$"):
+        opened(encrypted, project)
     monkeypatch.setattr("cortex_py.encryption.find_spec", lambda _name: None)
     with pytest.raises(StoreLocked, match=r"pip install '\.\[keyring\]'"):
         opened(encrypted, project)

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
+from cortex_py.security.policy import Screen, screen_file
 from cortex_py.security.secrets.formats import fields_of, templates
 from cortex_py.security.secrets.secrets import SensitiveSpan, find_secrets, redact
 from timing import growth, quick
@@ -213,6 +214,12 @@ _IN_JSON = _block("PRIVATE KEY", f"\\n{body(64, BASE64)}\\n")
 )
 def test_private_keys_go_as_whole_blocks(text: str, clean: str) -> None:
     assert redact(text).text == clean
+
+
+def test_a_file_keeps_its_lines() -> None:
+    text = f"first\n{_block('PRIVATE KEY')}\nlast"
+    clean = screen_file(text, Screen("redact"))
+    assert clean.split("\n") == ["first", _GONE, *[""] * KEY_LINES.count("\n"), "", "", "last"]
 
 
 @each(
