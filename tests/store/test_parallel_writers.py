@@ -123,7 +123,7 @@ def test_captures_that_wait_are_committed_together(
                 texts = [f"text {n % 10}" for n in range(11)]
                 calls = [pool.submit(cortex.memories.capture, text, idempotency_key=text) for text in texts]
                 queue = (cortex.project.id, True)
-                while len(store.groups._waiting.get(queue, ())) < 11:
+                while len(store.groups.waiting.get(queue, ())) < 11:
                     assert not any(call.done() for call in calls)
             made = [call.result() for call in calls]
         assert len({memory.id for memory in made}) == 10
@@ -132,7 +132,7 @@ def test_captures_that_wait_are_committed_together(
             after = session.rows("SELECT seq FROM space_change WHERE space = ?", (cortex.project.id,))
         assert after == [(before[0][0] + 1,)]
         assert cortex.memories.recall(limit=100).total == len(first) + 10
-        assert not store.groups._waiting
+        assert not store.groups.waiting
 
 
 @pytest.mark.parametrize(
@@ -167,13 +167,13 @@ def test_the_error_of_a_group_is_not_that_of_its_members(error: Exception, alone
     for thread in threads:
         thread.start()
         began.wait(LONG)
-    while len(groups._waiting["space"]) < 2:
+    while len(groups.waiting["space"]) < 2:
         pass
     both.set()
     for thread in threads:
         thread.join()
     assert done == alone
-    assert not groups._waiting
+    assert not groups.waiting
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_a_writer_that_is_interrupted_holds_nobody_up(takes: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         groups.run("space", "a", interrupted)
     assert groups.run("space", "b", lambda take: [item.upper() for item in take()]) == "B"
-    assert not groups._waiting
+    assert not groups.waiting
 
 
 def test_a_turn_that_is_interrupted_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_turn_that_is_interrupted_holds_nobody_up(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as while_waiting:
-        while_waiting.setattr(turns._changed, "wait_for", stopped)
+        while_waiting.setattr(threading.Condition, "wait_for", stopped)
         with pytest.raises(KeyboardInterrupt), turns.take(frozenset(), LONG):
             pass
     with turns.take(frozenset({"space"}), 0.0) as taken:

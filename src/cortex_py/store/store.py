@@ -163,7 +163,7 @@ class CommitGroups(Generic[_T, _R]):
     def renew(self) -> None:
         self._lock = threading.Lock()
         # What waits for each key, in order; there is a list while somebody writes.
-        self._waiting: dict[Hashable, deque[_Waiting[_T, _R]]] = {}
+        self.waiting: dict[Hashable, deque[_Waiting[_T, _R]]] = {}
 
     def run(self, key: Hashable, item: _T, write: Write[_T, _R]) -> _R:
         """Store an item, perhaps with others of the same key; returns its result.
@@ -174,8 +174,8 @@ class CommitGroups(Generic[_T, _R]):
         """
         mine: _Waiting[_T, _R] = _Waiting(item)
         with self._lock:
-            mine.leads = key not in self._waiting
-            self._waiting.setdefault(key, deque()).append(mine)
+            mine.leads = key not in self.waiting
+            self.waiting.setdefault(key, deque()).append(mine)
         if not mine.leads:
             self._wait(key, mine)
         if mine.leads:
@@ -191,19 +191,19 @@ class CommitGroups(Generic[_T, _R]):
         if mine.called.wait(_WAIT_SECONDS):
             return
         with self._lock:
-            if not mine.leads and mine in self._waiting[key]:
-                self._waiting[key].remove(mine)
+            if not mine.leads and mine in self.waiting[key]:
+                self.waiting[key].remove(mine)
                 raise StoreBusy("Other writes to this space take too long.", remedy="Nothing was written; try again.")
         # Somebody has taken it along.
         mine.called.wait()
 
     def _pass_on(self, key: Hashable) -> None:
         with self._lock:
-            if waiting := self._waiting[key]:
+            if waiting := self.waiting[key]:
                 waiting[0].leads = True
                 waiting[0].called.set()
             else:
-                del self._waiting[key]
+                del self.waiting[key]
 
     def _commit(self, key: Hashable, mine: _Waiting[_T, _R], write: Write[_T, _R]) -> None:
         """Store the first items that wait; the one that leads is the first of them."""
@@ -211,7 +211,7 @@ class CommitGroups(Generic[_T, _R]):
 
         def take() -> list[_T]:
             with self._lock:
-                waiting = self._waiting[key]
+                waiting = self.waiting[key]
                 group.extend(waiting.popleft() for _ in range(min(_MOST, len(waiting))))
             return [one.item for one in group]
 
@@ -235,6 +235,6 @@ class CommitGroups(Generic[_T, _R]):
             if not group:
                 # No transaction began: the next one must not wait for this one.
                 with self._lock:
-                    self._waiting[key].remove(mine)
+                    self.waiting[key].remove(mine)
             for one in group:
                 one.called.set()
