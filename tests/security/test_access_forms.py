@@ -19,12 +19,12 @@ from cortex_py.access.audit import (
     link_hash,
     seal_head,
 )
+from cortex_py.access.service import encode_token as token_of
+from cortex_py.access.service import hash_token, is_token, new_token
 from cortex_py.errors import InvalidInput, RateLimited
 from cortex_py.security.callers import Caller, acting_as, check_name, current_caller
 from cortex_py.security.rate_limit import TokenBuckets
 from cortex_py.security.rights import check_scopes, parse_scopes
-from cortex_py.security.tokens import encode_token as token_of
-from cortex_py.security.tokens import hash_token, is_token, new_token
 
 KEY = b"k" * 32
 TEXT = st.text(max_size=20)

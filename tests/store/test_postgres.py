@@ -272,21 +272,6 @@ def test_two_schemas_of_one_database_are_two_stores(
 # -- connections ---------------------------------------------------------------------------------
 
 
-def test_a_lost_connection_is_told_and_the_next_call_works(
-    postgres_server: PostgresServer, home: Path, project: Path, clock: FakeClock, postgres_url: str
-) -> None:
-    with opened(home, project, clock, database_url=postgres_url) as cortex:
-        database = database_of(cortex)
-        with pytest.raises(StorageError, match="connection") as told, database.write() as session:
-            session.run("UPDATE tenancy SET revision = 99")
-            postgres_server.cut(postgres_url)
-            session.rows("SELECT revision FROM tenancy")
-        assert told.value.remedy
-        assert cortex.memories.capture("written after that").id
-        with database.read() as session:
-            assert session.rows("SELECT revision FROM tenancy")[0][0] < 99
-
-
 def test_idle_connections_that_were_cut_are_replaced_unnoticed(
     postgres_server: PostgresServer, database: PostgresDatabase, postgres_url: str
 ) -> None:

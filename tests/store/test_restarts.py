@@ -138,6 +138,7 @@ def test_a_change_that_broke_before_its_commit_was_not_written(own_server: Postg
         _set_sequence(session, 99)
         own_server.cut(url)
         session.rows("SELECT 1")
+    assert told.value.remedy
     assert not told.value.perhaps_written
     assert _sequence(database) == 0
     assert database.vitals().lost == 1

@@ -19,7 +19,7 @@ import secrets
 import stat
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -33,25 +33,9 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 __all__ = [
-    "TIERS",
-    "TIER_OF",
-    "TOLERANCE",
-    "KeyPair",
-    "Licence",
-    "LicenceGate",
-    "Tier",
-    "allowed",
-    "check_time",
-    "configured",
-    "issue",
-    "new_keypair",
-    "opened_by",
-    "read",
-    "read_private_key",
-    "read_public_key",
-    "required_tier",
-    "unseal",
-    "write_keypair",
+    "TIERS", "TIER_OF", "TOLERANCE", "KeyPair", "Licence", "LicenceGate", "Tier", "allowed", "check_time",
+    "configured", "issue", "new_keypair", "opened_by", "read", "read_private_key", "read_public_key", "required_tier",
+    "unseal", "write_keypair",
 ]  # fmt: skip
 
 
@@ -70,7 +54,6 @@ _LONGEST_KEY_FILE = 64_000
 _SIGNATURE_BYTES = 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PARTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
-_FIELDS = frozenset(("id", "holder", "tier", "issued_at", "expires_at", "features"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +146,9 @@ def check_time(licence: Licence, clock: Clock) -> None:
 def _payload(licence: Licence) -> bytes:
     """The canonical form of a licence."""
     values = {
-        "id": licence.id,
-        "holder": licence.holder,
-        "tier": licence.tier,
+        **asdict(licence),
         "issued_at": _written(licence.issued_at),
         "expires_at": _written(licence.expires_at) if licence.expires_at else None,
-        "features": list(licence.features),
     }
     return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
@@ -178,7 +158,7 @@ def _licence(payload: bytes) -> Licence:
         values = json.loads(payload.decode("ascii"))
     except (ValueError, RecursionError):
         raise _refused("The content of the licence cannot be read.") from None
-    if not isinstance(values, dict) or values.keys() != _FIELDS:
+    if not isinstance(values, dict) or values.keys() != {one.name for one in fields(Licence)}:
         raise _refused("The content of the licence has other fields than it should.")
     features = values["features"]
     if not isinstance(features, list):

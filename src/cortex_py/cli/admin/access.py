@@ -13,7 +13,7 @@ from ..options import CommandSession, group, with_session
 from ..output import SHORT_ID, counted, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from ...security.tokens import TokenRecord
+    from ...access.service import TokenRecord
 
 __all__ = ["audit_command", "token_command"]
 

@@ -18,14 +18,9 @@ if TYPE_CHECKING:
     from .engine import PostgresDatabase
 
 __all__ = [
-    "DEFAULT_SHARDS",
-    "Distribution",
-    "complete",
-    "distribute",
-    "distributed_tables",
-    "size_on_workers",
+    "DEFAULT_SHARDS", "Distribution", "complete", "distribute", "distributed_tables", "size_on_workers",
     "spaces_by_worker",
-]
+]  # fmt: skip
 
 # Shards are what moves between workers, so that there are more of them than there will ever be workers.
 DEFAULT_SHARDS = 32

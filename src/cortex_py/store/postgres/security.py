@@ -24,18 +24,9 @@ from ..database import DISTRIBUTED, EVERY_ROW, Bounds, Session, Sql, column, mar
 from .queries import QUERIES
 
 __all__ = [
-    "EVERY_POLICY",
-    "LATER_POLICIES",
-    "POLICIES",
-    "RIGHTS",
-    "PostgresText",
-    "binding",
-    "find_role",
-    "granted",
-    "literal",
-    "make_role",
-    "protection",
-]
+    "EVERY_POLICY", "LATER_POLICIES", "POLICIES", "RIGHTS", "PostgresText", "binding", "find_role", "granted",
+    "literal", "make_role", "protection",
+]  # fmt: skip
 
 # -- the text index ------------------------------------------------------------------------------
 #
