@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeVar
@@ -194,10 +194,8 @@ class MemoryReplica:
         self.applied += 1
         return ()
 
-    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
+    def keep(self, entries: Mapping[Name, DocumentState]) -> None:
         self.known.update(entries)
-        for name in dropped:
-            self.known.pop(name, None)
 
     def fact(self, key: str) -> str | None:
         return self.facts.get(key)

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import BackupCorrupt, BackupError, WrongKey
 from ...security.ciphers import ObjectKeys, Random
@@ -19,8 +19,10 @@ from ...store.documents.document import canonical_json
 from ..targets.target import Target
 from ..vault.header import LIMITS, KdfLimits, KdfParameters
 from ..vault.vault import decrypt, encrypt, rewrap
-from .merge import Replica
 from .packs import ROOT, PackHead, PackRef
+
+if TYPE_CHECKING:
+    from .store_replica import StoreReplica
 
 __all__ = ["KEY_PATH", "Collection", "CollectionKey", "MergedHead", "OwnHead", "SyncState"]
 
@@ -161,7 +163,7 @@ class SyncState:
     itself under its name, since a copy of a home may continue under another.
     """
 
-    def __init__(self, replica: Replica, collection: Collection) -> None:
+    def __init__(self, replica: StoreReplica, collection: Collection) -> None:
         self._replica = replica
         self._prefix = f"{collection.id[:12]}:"
         self._own = f"own:{replica.machine}"

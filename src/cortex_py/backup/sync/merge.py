@@ -1,4 +1,4 @@
-"""What sync needs of a store, and how states of a document from several machines become one.
+"""How states of a document from several machines become one.
 
 Every machine arrives at the same result in any order: counts of changes are only joined, and states that count the same
 changes hold the same text or none. The functions are pure.
@@ -6,26 +6,16 @@ changes hold the same text or none. The functions are pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...store.documents.document import Document
 
 __all__ = [
-    "CONFLICT_MAKER",
-    "Change",
-    "DocumentState",
-    "Name",
-    "Replica",
-    "Settled",
-    "conflict_copy",
-    "copy_entry",
-    "local_changes",
-    "local_entry",
-    "same_work",
-    "settle",
+    "CONFLICT_MAKER", "Change", "DocumentState", "Name", "Settled", "conflict_copy", "copy_entry", "local_changes",
+    "local_entry", "same_work", "settle",
 ]  # fmt: skip
 
 
@@ -66,38 +56,6 @@ class Change:
     expected: str | None
     load: Callable[[], Document] | None = None
     pack: int = -1
-
-
-class Replica(Protocol):
-    """One space of one machine, as sync sees it for one target. Callers exclude concurrent exchanges."""
-
-    machine: str
-
-    def documents(self) -> Iterator[Document]:
-        """All shared documents with their vectors, as of one moment."""
-
-    def withholds(self, document: Document) -> bool:
-        """Whether a document of the current scan stays on this machine."""
-
-    def entries(self) -> dict[Name, DocumentState]:
-        """What was known after the last exchange with the target."""
-
-    def changed_at(self, document: Document) -> int:
-        """When a document was last changed by its user, in microseconds."""
-
-    def apply(self, changes: Sequence[Change], entries: Mapping[Name, DocumentState]) -> Sequence[Name]:
-        """Make the changes and keep the entries in one transaction; returns the names changed meanwhile.
-
-        If there is such a name, nothing is done. The sequence is ordered as `KINDS`; load each document once.
-        """
-
-    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
-        """Keep entries without changing documents."""
-
-    def fact(self, key: str) -> str | None:
-        """A value recorded about the target."""
-
-    def remember(self, key: str, value: str) -> None: ...
 
 
 # Kinds with text that someone wrote; of a losing version a copy is kept. Of the other, small kinds the later one wins.

@@ -22,7 +22,6 @@ from .merge import (
     Change,
     DocumentState,
     Name,
-    Replica,
     conflict_copy,
     copy_entry,
     local_changes,
@@ -30,6 +29,7 @@ from .merge import (
     settle,
 )
 from .packs import HeadName, PackHead, PackRef, Versions, head_names, open_head, pack_path, read_pack
+from .store_replica import StoreReplica
 
 __all__ = [
     "HEAD_BYTES", "HeadFault", "Incoming", "PackSpool", "Plan", "SyncConflict", "gather", "heads_of_space",
@@ -255,7 +255,7 @@ class Plan:
     overruled: int = 0
 
 
-def plan_changes(replica: Replica, incoming: Incoming, spool: PackSpool, *, actor: str, now: int) -> Plan:
+def plan_changes(replica: StoreReplica, incoming: Incoming, spool: PackSpool, *, actor: str, now: int) -> Plan:
     """Join what was received with what is here now."""
     planning = _Planning(replica, incoming, spool)
     known = replica.entries()
@@ -267,7 +267,7 @@ def plan_changes(replica: Replica, incoming: Incoming, spool: PackSpool, *, acto
 
 
 class _Planning:
-    def __init__(self, replica: Replica, incoming: Incoming, spool: PackSpool) -> None:
+    def __init__(self, replica: StoreReplica, incoming: Incoming, spool: PackSpool) -> None:
         self._machine = replica.machine
         self._incoming = incoming.states
         self._spool = spool

@@ -20,9 +20,10 @@ from ...security.ciphers import Random
 from ...store.documents.document import Document
 from ..targets.target import Target
 from .collection import Collection, OwnHead, SyncState
-from .merge import DocumentState, Name, Replica, local_changes
+from .merge import DocumentState, Name, local_changes
 from .packs import ROOT, HeadName, PackBuilder, PackHead, PackRef, RetiredPack, day_of, pack_path, seal_head, seal_pack
 from .pull import read_head
+from .store_replica import StoreReplica
 
 __all__ = ["RETAINED_HEADS", "Push", "PushResult", "pack_limit", "packs_to_rewrite"]
 
@@ -138,7 +139,7 @@ class Push:
         self._entries: dict[Name, DocumentState] = {}
         self._result = PushResult(target.shown)
 
-    def run(self, replica: Replica, space: str, *, whole: bool) -> PushResult:
+    def run(self, replica: StoreReplica, space: str, *, whole: bool) -> PushResult:
         self._listed = {stored.name: stored.size for stored in self._target.list(f"{ROOT}packs/")}
         uploaded = self._state.uploaded
         before = list({pack.name: pack for pack in (*(self._head.packs if self._head else ()), *uploaded)}.values())
@@ -169,7 +170,7 @@ class Push:
 
     def _write(
         self,
-        replica: Replica,
+        replica: StoreReplica,
         space: str,
         known: dict[Name, DocumentState],
         kept: Sequence[PackRef],

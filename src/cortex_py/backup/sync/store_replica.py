@@ -1,9 +1,12 @@
-"""The store as a replica: one space of this home, what is recorded of it for one target, and what stays here."""
+"""The store as a replica: one space of this home, what is recorded of it for one target, and what stays here.
+
+The tests of sync have another one in memory, whose faults and clocks they choose.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ...memory.capture.capture import count_personal_data
@@ -97,7 +100,10 @@ class _Changed(Exception):
 
 
 class StoreReplica:
-    """`target` identifies the target in what is recorded; `withholding` keeps personal data on this machine."""
+    """One space of one machine, as sync sees it for one target. Callers exclude concurrent exchanges.
+
+    `target` identifies the target in what is recorded; `withholding` keeps personal data on this machine.
+    """
 
     def __init__(
         self, store: Store, source: BackupSource, machine: str, target: str, *, withholding: bool = False
@@ -111,11 +117,13 @@ class StoreReplica:
         self._withheld: PersonalDataFilter | None = None
 
     def documents(self) -> Iterator[Document]:
+        """All shared documents with their vectors, as of one moment."""
         with self._store.database.read() as session:
             self._scan, self._withheld = session, None
             yield from self._store.documents.scan(session, self._source.space, SHARED_KINDS, tag=self._source.tag)
 
     def withholds(self, document: Document) -> bool:
+        """Whether a document of the current scan stays on this machine."""
         if not self._withholding or self._scan is None:
             return False
         if self._withheld is None:
@@ -123,6 +131,7 @@ class StoreReplica:
         return document in self._withheld
 
     def entries(self) -> dict[Name, DocumentState]:
+        """What was known after the last exchange with the target."""
         with self._store.database.read() as session:
             rows = self._store.replicas.entries(session, self._source.space, self._target)
         return {
@@ -133,10 +142,15 @@ class StoreReplica:
         }
 
     def changed_at(self, document: Document) -> int:
+        """When a document was last changed by its user, in microseconds."""
         found = (document.data.get(name) for name in _MOMENTS)
         return next((moment for moment in found if isinstance(moment, int)), 0)
 
     def apply(self, changes: Sequence[Change], entries: Mapping[Name, DocumentState]) -> Sequence[Name]:
+        """Make the changes, ordered as `KINDS`, and keep the entries in one transaction.
+
+        Returns the names changed meanwhile; if there is one, nothing is done.
+        """
         try:
             with self._store.database.write() as session:
                 # All checks come first, since deleting a document also deletes what depends on it.
@@ -171,12 +185,13 @@ class StoreReplica:
             check_document(document)
             documents.put(session, space, document, seq, self._source.index)
 
-    def keep(self, entries: Mapping[Name, DocumentState], dropped: Iterable[Name] = ()) -> None:
+    def keep(self, entries: Mapping[Name, DocumentState]) -> None:
+        """Keep entries without changing documents."""
         with self._store.database.write(self._source.space) as session:
             self._store.replicas.keep(session, self._source.space, self._target, _rows(entries))
-            self._store.replicas.drop(session, self._source.space, self._target, dropped)
 
     def fact(self, key: str) -> str | None:
+        """A value recorded about the target."""
         with self._store.database.read() as session:
             return self._store.replicas.fact(session, self._source.space, self._target, key)
 

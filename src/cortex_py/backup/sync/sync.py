@@ -33,7 +33,7 @@ from ..targets.target import Target
 from ..vault.header import LIMITS, KdfLimits, KdfParameters
 from ..vault.passphrase import passphrase_of
 from .collection import Collection, CollectionKey, OwnHead, SyncState
-from .merge import Replica, local_changes
+from .merge import local_changes
 from .packs import ROOT, HeadName, PackHead, day_of, machine_mark, space_mark
 from .pull import (
     HEAD_BYTES,
@@ -129,7 +129,7 @@ class Sync:
         self._random = random
         self._spool_bytes = spool_bytes
 
-    def push(self, replica: Replica, space: str, *, whole: bool = False) -> PushResult:
+    def push(self, replica: StoreReplica, space: str, *, whole: bool = False) -> PushResult:
         """Upload what changed here since the last push. `whole` uploads everything, replacing what may be damaged."""
         collection = self._key.open_or_make()
         state = SyncState(replica, collection)
@@ -144,7 +144,7 @@ class Sync:
         push = Push(self._target, collection, state, self._clock, self._random, names=names, head=head, own=own)
         return push.run(replica, space, whole=whole)
 
-    def pull(self, replica: Replica, space: str) -> PullResult:
+    def pull(self, replica: StoreReplica, space: str) -> PullResult:
         """Merge what other machines have pushed. Nothing changes until all of it is verified."""
         collection = self._key.open()
         if collection is None:
@@ -168,7 +168,7 @@ class Sync:
             tuple(sorted(head.machine for head in incoming.rolled_back)),
         )
 
-    def status(self, replica: Replica, space: str) -> SpaceStatus:
+    def status(self, replica: StoreReplica, space: str) -> SpaceStatus:
         """Compare the replica with the target. Changes nothing and reads only the heads of the target."""
         collection = self._key.open()
         if collection is None:
@@ -211,7 +211,7 @@ class Sync:
 
     def _merge(
         self,
-        replica: Replica,
+        replica: StoreReplica,
         space: str,
         collection: Collection,
         state: SyncState,
@@ -234,7 +234,7 @@ class Sync:
                 state.merged_is(name.machine, head)
         return incoming, plan
 
-    def _apply(self, replica: Replica, incoming: Incoming, spool: PackSpool, actor: str) -> Plan:
+    def _apply(self, replica: StoreReplica, incoming: Incoming, spool: PackSpool, actor: str) -> Plan:
         for _ in range(_ATTEMPTS):
             plan = plan_changes(replica, incoming, spool, actor=actor, now=to_micros(self._clock.now()))
             if not replica.apply(plan.changes, plan.entries):
@@ -245,7 +245,7 @@ class Sync:
         )
 
 
-def _own_name(collection: Collection, replica: Replica, space: str) -> HeadName:
+def _own_name(collection: Collection, replica: StoreReplica, space: str) -> HeadName:
     return HeadName(space_mark(collection.keys, space), machine_mark(collection.keys, replica.machine), "")
 
 

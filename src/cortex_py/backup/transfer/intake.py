@@ -202,8 +202,8 @@ class _FileIntake:
         self._reader = reader
         self._result = intake.result
         self._dry = intake.options.dry_run
-        self._notes: dict[str, list[_Draft]] = {}
-        self._turns: dict[str, list[_Draft]] = {}
+        # By project and kind of record.
+        self._waiting: dict[tuple[str, str], list[_Draft]] = {}
         self._statements: dict[str, list[_Draft]] = {}
         self._memories: dict[str, Memories] = {}
         self._entities: list[SourceEntity] = []
@@ -290,19 +290,17 @@ class _FileIntake:
         self._result.redacted += bool(checked.redactions)
         self._records += 1
         draft = _Draft(record, item, checked)
-        if record.kind == "turn":
-            self._sample = self._sample or (memories.place.space("project", "turn"), item.idempotency_key or "")
-            self._turns.setdefault(project, []).append(draft)
-            self._characters += len(item.content)
-            if len(self._turns[project]) >= _TURNS or self._characters >= _TURN_CHARACTERS:
-                self._flush()
-        elif record.by_text:
+        if record.by_text:
             self._statements.setdefault(project, []).append(draft)
-        else:
-            self._sample = self._sample or (memories.place.space(item.domain), item.idempotency_key or "")
-            self._notes.setdefault(project, []).append(draft)
-            if len(self._notes[project]) >= _NOTES:
-                self._flush()
+            return
+        is_turn = record.kind == "turn"
+        space = memories.place.space("project", "turn") if is_turn else memories.place.space(item.domain)
+        self._sample = self._sample or (space, draft.key)
+        waiting = self._waiting.setdefault((project, record.kind), [])
+        waiting.append(draft)
+        self._characters += len(item.content) if is_turn else 0
+        if len(waiting) >= (_TURNS if is_turn else _NOTES) or self._characters >= _TURN_CHARACTERS:
+            self._flush()
 
     def _item(self, record: SourceRecord) -> NewMemory:
         is_turn = record.kind == "turn"
@@ -330,41 +328,33 @@ class _FileIntake:
     # -- storing ---------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        for project, turns in self._turns.items():
-            self._store_turns(self._memories[project], turns)
-        for project, notes in self._notes.items():
-            self._store_notes(self._memories[project], notes)
-        self._turns.clear()
-        self._notes.clear()
+        for (project, kind), drafts in self._waiting.items():
+            self._store_records(self._memories[project], kind, drafts)
+        self._waiting.clear()
         self._characters = 0
 
-    def _store_turns(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
+    def _store_records(self, memories: Memories, kind: str, drafts: Sequence[_Draft]) -> None:
+        """Store turns, or notes with a lasting position."""
         given = {one.key: one for one in drafts}
-        known = memories.turns.known(list(given))
-        changed = [
-            (known[key], one) for key, one in given.items() if key in known and self._differs(memories, known[key], one)
-        ]
-        fresh = {key: given[key].memory for key in self._allowed([key for key in given if key not in known])}
-        if not self._dry:
-            self._update(memories, changed)
-            memories.turns.write(fresh)
-        self._note_days(memories, [one for key, one in given.items() if key in known or key in fresh])
-        self._count(memories, "turn", len(fresh), len(changed), len(known) - len(changed))
-
-    def _store_notes(self, memories: Memories, drafts: Sequence[_Draft]) -> None:
-        given = {one.key: one for one in drafts}
-        space = memories.place.space(drafts[0].item.domain)
-        with self._intake.store.database.read() as session:
-            known = self._intake.store.memories.by_key(session, space, list(given))
+        if kind == "turn":
+            known = memories.turns.known(list(given))
+        else:
+            space = memories.place.space(drafts[0].item.domain)
+            with self._intake.store.database.read() as session:
+                known = self._intake.store.memories.by_key(session, space, list(given))
         changed = [
             (known[key], one) for key, one in given.items() if key in known and self._differs(memories, known[key], one)
         ]
         fresh = self._allowed([one for key, one in given.items() if key not in known])
         if not self._dry:
             self._update(memories, changed)
-            memories.capture_many([one.item for one in fresh])
+            if kind == "turn":
+                memories.turns.write({one.key: one.memory for one in fresh})
+            else:
+                memories.capture_many([one.item for one in fresh])
         self._note_days(memories, [*fresh, *(one for key, one in given.items() if key in known)])
-        self._count(memories, "memory", len(fresh), len(changed), len(known) - len(changed))
+        counted = "turn" if kind == "turn" else "memory"
+        self._count(memories, counted, len(fresh), len(changed), len(known) - len(changed))
 
     def _store_statements(self, memories: Memories, given: Sequence[_Draft]) -> None:
         """Match the statements of a document with those stored from it: by their text, then by their heading."""
