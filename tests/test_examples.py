@@ -158,7 +158,7 @@ def _without_scores(text: str) -> str:
 
 
 def test_the_memories_of_mem0_come_over_once(run: Run, tmp_path: Path) -> None:
-    store = database("history.db", "mem0-history.sql")(tmp_path / "mem0") / "0-history.db"
+    store = database(tmp_path / "mem0", "history.db", "mem0-history.sql") / "0-history.db"
     assert run("from_mem0.py", str(store), "--try").startswith("2 memories would come")
     shown = run("from_mem0.py", str(store))
     assert shown.startswith("2 memories came, 0 were here already.")

@@ -13,19 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from import_kinds import (
-    KINDS,
-    SAMPLES,
-    Kind,
-    claude_code,
-    claude_line,
-    csv_table,
-    instructions,
-    lines,
-    server_memory,
-    text,
-    vault,
-)
+from import_kinds import KINDS, SAMPLES, Kind, claude_line, lines, made, text
 
 from cortex_py import Cortex
 from cortex_py.errors import InvalidInput
@@ -78,7 +66,7 @@ def touch(source: Path) -> None:
 
 
 def test_a_turn_keeps_who_said_it_when_and_where(cortex: Cortex, tmp_path: Path) -> None:
-    source = claude_code(tmp_path)
+    source = made("claude-code", tmp_path)
     cortex.backups.import_from([source])
     said = {one.role: one for one in records(cortex, "turn")}
     turn = said["user"]
@@ -280,7 +268,7 @@ def test_the_report_of_an_import_is_kept(cortex: Cortex, tmp_path: Path, clock: 
     taken = cortex.backups.import_from([path])
     assert cortex.backups.last_import() == (clock.now(), taken)
     assert taken.left_out[0].startswith(f"{path}, line 2: it is not valid JSON")
-    cortex.backups.import_from([instructions(tmp_path)], dry_run=True)
+    cortex.backups.import_from([made("instructions", tmp_path)], dry_run=True)
     assert cortex.backups.last_import() == (clock.now(), taken)
 
 
@@ -309,7 +297,7 @@ def test_a_grown_transcript_adds_what_is_new(cortex: Cortex, tmp_path: Path) -> 
 
 
 def test_a_changed_statement_is_the_next_version_and_a_removed_one_is_reported(cortex: Cortex, tmp_path: Path) -> None:
-    path = instructions(tmp_path)
+    path = made("instructions", tmp_path)
     cortex.backups.import_from([path])
     before = {one.content: one for one in records(cortex)}
     changed = path.read_text().replace("Use pnpm, never npm.", "Use pnpm or bun, never npm.")
@@ -329,7 +317,7 @@ def test_a_changed_statement_is_the_next_version_and_a_removed_one_is_reported(c
 
 
 def test_what_was_edited_or_deleted_here_stays_so(cortex: Cortex, tmp_path: Path) -> None:
-    path, notes = instructions(tmp_path), text(tmp_path / "note.md", "The old words.\n")
+    path, notes = made("instructions", tmp_path), text(tmp_path / "note.md", "The old words.\n")
     cortex.backups.import_from([path, notes])
     found = {one.content: one.id for one in records(cortex)}
     cortex.memories.update(found["Build: Use pnpm, never npm."], content="Use pnpm for everything")
@@ -358,7 +346,7 @@ def test_a_source_that_is_gone_is_reported(cortex: Cortex, tmp_path: Path) -> No
 
 
 def test_the_graph_of_the_memory_server_comes_in(cortex: Cortex, tmp_path: Path) -> None:
-    path = server_memory(tmp_path)
+    path = made("server-memory", tmp_path)
     for _ in range(2):
         cortex.backups.import_from([path])
         touch(path)
@@ -372,7 +360,7 @@ def test_the_graph_of_the_memory_server_comes_in(cortex: Cortex, tmp_path: Path)
 
 
 def test_links_and_relations_of_a_vault_go_into_the_graph(cortex: Cortex, tmp_path: Path) -> None:
-    cortex.backups.import_from([vault(tmp_path)])
+    cortex.backups.import_from([made("vault", tmp_path)])
     facts = [one for one in cortex.graph.relationships(entity="Search API")[0] if one.method == "given"]
     assert [(one.type, one.properties) for one in facts] == [("RelatesTo", {"type": "depends_on"})]
     observation = next(one for one in records(cortex) if one.content.endswith("(agreed in May)"))
@@ -452,7 +440,7 @@ def test_damage_is_named_and_the_rest_is_taken(cortex: Cortex, tmp_path: Path) -
         "line 4: it has no message or no uuid",
         "line 5: it is not UTF-8",
     ]
-    table = csv_table(tmp_path)
+    table = made("csv", tmp_path)
     table.write_text(table.read_text() + "a,b,c,d\nLast row,,\n")
     taken = cortex.backups.import_from([table])
     assert taken.left_out == [f"{table}, line 4: it has another number of columns than the first row"]
