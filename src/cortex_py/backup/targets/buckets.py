@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -35,13 +35,14 @@ from .target import (
 
 if TYPE_CHECKING:
     from obstore.store import (
+        AzureConfig,
         AzureCredential,
         AzureStore,
         ClientConfig,
         GCSConfig,
         GCSCredential,
         GCSStore,
-        RetryConfig,
+        S3Config,
         S3Credential,
         S3Store,
     )
@@ -80,37 +81,27 @@ def open_store(scheme: str, bucket: Bucket) -> S3Store | GCSStore | AzureStore:
 def _s3(bucket: Bucket) -> S3Store:
     from obstore.store import S3Store
 
-    known = aws_credentials(bucket.environment)
-    credential: S3Credential = {
-        "access_key_id": known.key_id,
-        "secret_access_key": known.secret,
-        "token": known.token,
-        "expires_at": None,
-    }
+    credential = aws_credentials(bucket.environment)
     region = bucket.options.get("region") or aws_region(bucket.environment)
     endpoint = _endpoint(bucket, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), f"https://s3.{region}.amazonaws.com")
     path_style = _switch(bucket.options.get("path_style", "true"))
     if not path_style:
         parts = urlsplit(endpoint)
         endpoint = parts._replace(netloc=f"{bucket.name}.{parts.netloc}").geturl()
+    config: S3Config = {
+        "endpoint": endpoint,
+        # It would take precedence if a variable set it.
+        "aws_endpoint_url_s3": endpoint,
+        "region": region,
+        "virtual_hosted_style_request": not path_style,
+        "conditional_put": "etag",
+        # Not every server can delete several objects at once.
+        "disable_bulk_delete": True,
+        "skip_signature": False,
+        "s3_express": False,
+    }
     return S3Store(
-        bucket.name,
-        prefix=bucket.prefix or None,
-        config={
-            "endpoint": endpoint,
-            # It would take precedence if a variable set it.
-            "aws_endpoint_url_s3": endpoint,
-            "region": region,
-            "virtual_hosted_style_request": not path_style,
-            "conditional_put": "etag",
-            # Not every server can delete several objects at once.
-            "disable_bulk_delete": True,
-            "skip_signature": False,
-            "s3_express": False,
-        },
-        client_options=_client(bucket, endpoint),
-        retry_config=_no_retries(),
-        credential_provider=_always(credential),
+        bucket.name, config=config, credential_provider=lambda: credential, **_usual_options(bucket, endpoint)
     )
 
 
@@ -121,17 +112,10 @@ def _google(bucket: Bucket) -> GCSStore:
     provider: Callable[[], GCSCredential] | None = None
     config: GCSConfig = {"base_url": endpoint, "skip_signature": False}
     if token := bucket.environment.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
-        provider = _always({"token": token, "expires_at": None})
+        provider = lambda: {"token": token, "expires_at": None}  # noqa: E731 - its type is above
     else:
         config["service_account_key"] = _service_account(bucket.environment)
-    return GCSStore(
-        bucket.name,
-        prefix=bucket.prefix or None,
-        config=config,
-        client_options=_client(bucket, endpoint),
-        retry_config=_no_retries(),
-        credential_provider=provider,
-    )
+    return GCSStore(bucket.name, config=config, credential_provider=provider, **_usual_options(bucket, endpoint))
 
 
 def _azure(bucket: Bucket) -> AzureStore:
@@ -145,21 +129,27 @@ def _azure(bucket: Bucket) -> AzureStore:
             field="AZURE_STORAGE_ACCOUNT_NAME",
         )
     endpoint = _endpoint(bucket, ("AZURE_STORAGE_ENDPOINT",), f"https://{account}.blob.core.windows.net")
+    credential = _azure_credential(bucket.environment)
+    config: AzureConfig = {
+        "account_name": account,
+        "endpoint": endpoint,
+        "skip_signature": False,
+        "use_emulator": False,
+        "use_azure_cli": False,
+        "use_fabric_endpoint": False,
+    }
     return AzureStore(
-        bucket.name,
-        prefix=bucket.prefix or None,
-        config={
-            "account_name": account,
-            "endpoint": endpoint,
-            "skip_signature": False,
-            "use_emulator": False,
-            "use_azure_cli": False,
-            "use_fabric_endpoint": False,
-        },
-        client_options=_client(bucket, endpoint),
-        retry_config=_no_retries(),
-        credential_provider=_always(_azure_credential(bucket.environment)),
+        bucket.name, config=config, credential_provider=lambda: credential, **_usual_options(bucket, endpoint)
     )
+
+
+def _usual_options(bucket: Bucket, endpoint: str) -> Any:
+    return {
+        "prefix": bucket.prefix or None,
+        "client_options": _client(bucket, endpoint),
+        # Retries happen outside, where the time for all attempts together is known.
+        "retry_config": {"max_retries": 0, "retry_timeout": timedelta(0)},
+    }
 
 
 def _azure_credential(environment: Mapping[str, str]) -> AzureCredential:
@@ -249,32 +239,16 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
     return environment.get(name) or environment.get(name.upper()) or ""
 
 
-def _no_retries() -> RetryConfig:
-    # Retries happen outside, where the time for all attempts together is known.
-    return {"max_retries": 0, "retry_timeout": timedelta(0)}
-
-
 def _switch(value: str) -> bool:
     if value.lower() not in ("true", "1", "yes", "false", "0", "no"):
         raise ConfigurationError("A switch is neither true nor false.", remedy="Give true or false.", field="url")
     return value.lower() in ("true", "1", "yes")
 
 
-def _always(value: T) -> Callable[[], T]:
-    return lambda: value
-
-
 # -- credentials for S3 -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AwsCredentials:
-    key_id: str
-    secret: str = field(repr=False)
-    token: str | None = field(default=None, repr=False)
-
-
-def aws_credentials(environment: Mapping[str, str]) -> AwsCredentials:
+def aws_credentials(environment: Mapping[str, str]) -> S3Credential:
     """The credentials in the environment, else those of the profile in the credentials file."""
     source: Mapping[str, str] = {
         name: environment.get(name.upper(), "")
@@ -290,7 +264,8 @@ def aws_credentials(environment: Mapping[str, str]) -> AwsCredentials:
             "`aws configure export-credentials --format env` writes those of other kinds.",
             field="AWS_ACCESS_KEY_ID",
         )
-    return AwsCredentials(key_id, secret, source.get("aws_session_token") or None)
+    token = source.get("aws_session_token") or None
+    return {"access_key_id": key_id, "secret_access_key": secret, "token": token, "expires_at": None}
 
 
 def aws_region(environment: Mapping[str, str]) -> str:

@@ -35,6 +35,7 @@ from ..source import AdministeredSources, BackupSource
 from .export import BRANCH_FIELDS, EXPORT_FORM
 from .import_checks import Checks, placed, saved_document
 from .markdown import Note, memory_data, moment_in, read_note
+from .readers.files import text_within
 from .readers.parsing import parse
 
 __all__ = ["DocumentSpool", "ImportReader", "SpooledDocument", "fault", "json_values", "note_ignored"]
@@ -224,16 +225,9 @@ def read_text(path: Path, name: str, most_bytes: int, *, follow: bool = True) ->
     """The text of a regular file, which must be UTF-8 and within the limit."""
     try:
         with open_regular(path, follow=follow) as file:
-            data = file.read(most_bytes + 1)
+            return text_within(file, name, most_bytes)
     except OSError as error:
         raise fault(name, error.strerror or "it cannot be read") from error
-    if len(data) > most_bytes:
-        raise fault(name, f"it is larger than {most_bytes:,} bytes")
-    try:
-        return data.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise fault(f"{name}, line {line}", "it is not UTF-8", "Save the file as UTF-8.") from error
 
 
 # Front matter around a content.

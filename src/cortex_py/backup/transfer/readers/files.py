@@ -17,7 +17,7 @@ from ....errors import CortexError, InvalidInput
 from ....paths import open_regular
 from ....prompts.structured import one_line
 
-__all__ = ["SourceFile", "source_files"]
+__all__ = ["SourceFile", "source_files", "text_within"]
 
 _HEAD_BYTES = 256 * 1024
 _CHECKED_BYTES = 1 << 20
@@ -73,14 +73,21 @@ class SourceFile:
     def text(self, most_bytes: int) -> str:
         """All of it as text. InvalidInput where it is too large or not UTF-8."""
         with self.open() as stream:
-            data = stream.read(most_bytes + 1)
-        if len(data) > most_bytes:
-            raise InvalidInput(f"{self.name}: it is larger than {most_bytes:,} bytes.", field="file")
-        try:
-            return data.decode("utf-8").removeprefix("\ufeff")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise InvalidInput(f"{self.name}, line {line}: it is not UTF-8.", field="file") from error
+            return text_within(stream, self.name, most_bytes)
+
+
+def text_within(stream: BinaryIO, name: str, most_bytes: int) -> str:
+    """The text of a stream, which must be UTF-8 and within the limit."""
+    data = stream.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise InvalidInput(f"{one_line(name)}: it is larger than {most_bytes:,} bytes.", field="file")
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(
+            f"{one_line(name)}, line {line}: it is not UTF-8.", remedy="Save the file as UTF-8.", field="file"
+        ) from error
 
 
 def source_files(path: Path, refused: Callable[[str, str], None]) -> Iterator[SourceFile]:
