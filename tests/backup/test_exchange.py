@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import keyring
 import pytest
@@ -13,6 +14,8 @@ from keyring.backend import KeyringBackend
 
 from cortex_py import Cortex
 from cortex_py.backup.sync import sync as exchange
+from cortex_py.backup.sync.merge import Name
+from cortex_py.backup.sync.store_replica import StoreReplica
 from cortex_py.backup.vault.passphrase import keep_in_keyring
 from cortex_py.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
 from cortex_py.store.documents.document import SHARED_KINDS
@@ -121,6 +124,29 @@ def test_of_two_rival_changes_both_are_kept_and_told(tmp_path: Path, project: Pa
         contents = {hit.memory.content for hit in one.memories.recall("machine says").results}
         assert {"the first machine says RabbitMQ", "the second machine says NATS"} <= contents
         assert one.memories.get(ids[1]).content == "the second machine says NATS"
+
+
+def test_a_change_between_planning_and_writing_a_pull_is_kept(
+    tmp_path: Path, project: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with machine(tmp_path, "one", project, clock) as one, machine(tmp_path, "two", project, clock) as two:
+        ids = fill(one)
+        one.backups.push()
+        two.backups.pull()
+        clock.advance(minutes=1)
+        one.memories.update(ids[1], content="the first machine says RabbitMQ")
+        one.backups.push()
+        apply, late = StoreReplica.apply, ["the second machine says NATS meanwhile"]
+
+        def applied(self: StoreReplica, *given: Any) -> Sequence[Name]:
+            if late and given[0]:
+                two.memories.update(ids[1], content=late.pop())
+            return apply(self, *given)
+
+        monkeypatch.setattr(StoreReplica, "apply", applied)
+        assert len(two.backups.pull().conflicts) == 1
+        contents = {hit.memory.content for hit in two.memories.recall("machine says").results}
+        assert {"the first machine says RabbitMQ", "the second machine says NATS meanwhile"} <= contents
 
 
 def test_a_wrong_passphrase_changes_nothing(tmp_path: Path, project: Path, clock: FakeClock) -> None:

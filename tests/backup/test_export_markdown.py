@@ -252,6 +252,7 @@ def test_links_that_lead_elsewhere_are_not_followed(home: Path, project: Path, t
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("not to be read")
+    (outside / "own.md").write_text(f"---\nid: {'0f' * 20}\n---\nneither is a memory of ours")
     folder = tmp_path / "notes"
     (folder / ".obsidian").mkdir(parents=True)
     (folder / ".obsidian" / "hidden.md").write_text("of another program")
