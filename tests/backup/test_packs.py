@@ -30,7 +30,6 @@ from cortex_py.backup.sync.packs import (
     PackHead,
     PackRef,
     RetiredPack,
-    Versions,
     framed,
     head_names,
     machine_mark,
@@ -268,13 +267,6 @@ def test_two_machines_never_give_one_name_to_a_pack() -> None:
         builder.add(*RECORDS[0])
         names.add(seal_pack(builder.plain(), KEYS, _zeros)[0])
     assert len(names) == 3
-
-
-def test_equal_counts_are_held_once() -> None:
-    shared = Versions()
-    first = shared.shared({"a": 1, "b": 2})
-    assert shared.shared({"a": 1, "b": 2}) is first
-    assert shared.shared({"a": 1, "b": 3}) is not first
 
 
 # -- Heads ---------------------------------------------------------------------------------------
