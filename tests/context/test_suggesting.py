@@ -114,7 +114,6 @@ def one(candidate: Cues, trust: Trust = NOTHING) -> RankedMemory:
 def test_a_suggestion_says_why(candidate: Cues, source: Source, reason: str) -> None:
     found = one(candidate)
     assert (found.source, found.reason) == (source, reason)
-    assert set(found.parts) == {*SOURCES, "use", "trust"}
 
 
 def test_a_source_is_as_sure_as_the_document_says_at_most() -> None:
@@ -140,8 +139,6 @@ def test_what_always_holds(pool: list[Cues], trust: Trust, top_k: int, bins: lis
     for ranked in found:
         assert 0.0 < ranked.raw <= 1.0
         assert 0.0 <= ranked.confidence <= 1.0
-        assert ranked.parts[ranked.source] == max(ranked.parts[source] for source in SOURCES)
-        assert ranked.parts["trust"] >= FLOOR
         assert ranked.source != "user_selected" or known[ranked.memory_id].selected > 0
         assert ranked.reason
     assert [ranked.confidence for ranked in found] == sorted((ranked.confidence for ranked in found), reverse=True)

@@ -76,7 +76,7 @@ def open_session(
     repository = repository or (project_repository(folder, record.id) if folder else None)
     events = Events()
 
-    git = GitFollower(store, clock, settings, events, record.id, repository)
+    git = GitFollower(shared, events, record.id, repository)
     place = Place(record, settings.user_id, settings.agent_id, settings.org, git)
     reader = GraphReader(shared, place, folder, repository)
     memories = Memories(
@@ -147,15 +147,8 @@ class ProjectSession:
         from ..graph.service import Graph
 
         shared, memories = self.shared, self.memories
-        return Graph(
-            shared.store,
-            shared.clock,
-            shared.ids,
-            memories.place,
-            self.reader.project_names,
-            shared.model,
-            memories.finish_reading,
-        )
+        names, finish = self.reader.project_names, memories.finish_reading
+        return Graph(shared.store, shared.clock, shared.ids, memories.place, names, shared.model, finish)
 
     @property
     def grounding(self) -> Grounding:
@@ -286,19 +279,9 @@ class GitFollower:
     only where records are confined to git branches.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        settings: Settings,
-        events: Events,
-        project_id: str,
-        repository: Repository | None,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._screen = Screen.by(settings)
+    def __init__(self, shared: ProjectSessions, events: Events, project_id: str, repository: Repository | None) -> None:
+        self._store, self._clock = shared.store, shared.clock
+        self._settings, self._screen = shared.settings, shared.screen
         self._events = events
         self._project = project_id
         self._repository = repository

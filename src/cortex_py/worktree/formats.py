@@ -490,47 +490,35 @@ def read_xml(text: str) -> XmlNode:
     prologue = _PROLOGUE.match(text)
     if prologue is None or not text.startswith("<", prologue.end()) or text.startswith("<!", prologue.end()):
         raise ValueError("no plain XML")
-    builder = _XmlBuilder()
+    # Above the outermost element, which is its only child.
+    top = XmlNode("", 0, {})
+    opened = [top]
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if len(opened) > _DEPTH_MOST:
+            raise ValueError("nested too deeply")
+        node = XmlNode(tag.rpartition(":")[2], parser.CurrentLineNumber, attributes)
+        opened[-1].children.append(node)
+        opened.append(node)
+
+    def add(data: str) -> None:
+        if len(opened[-1].text) < _TEXT_MOST:
+            opened[-1].text += data[:_TEXT_MOST]
+
+    def refuse(*_declaration: object) -> None:
+        raise ValueError("a document type")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _tag: opened.pop()
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = add, refuse
     try:
-        builder.parser.Parse(text, True)
+        parser.Parse(text, True)
     except expat.ExpatError as error:
         raise ValueError("no XML") from error
-    if builder.root is None:
+    if not top.children:
         raise ValueError("empty")
-    return builder.root
-
-
-class _XmlBuilder:
-    def __init__(self) -> None:
-        self.root: XmlNode | None = None
-        self._open: list[XmlNode] = []
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._characters
-        self.parser.StartDoctypeDeclHandler = self._refuse
-
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if len(self._open) >= _DEPTH_MOST:
-            raise ValueError("nested too deeply")
-        element = XmlNode(tag.rpartition(":")[2], self.parser.CurrentLineNumber, attributes)
-        if self._open:
-            self._open[-1].children.append(element)
-        else:
-            self.root = element
-        self._open.append(element)
-
-    def _end(self, _tag: str) -> None:
-        self._open.pop()
-
-    def _characters(self, data: str) -> None:
-        element = self._open[-1]
-        if len(element.text) < _TEXT_MOST:
-            element.text += data[:_TEXT_MOST]
-
-    def _refuse(self, *_declaration: object) -> None:
-        raise ValueError("a document type")
+    return top.children[0]
 
 
 # The settings in a configuration file: a dotted key, the value as text, and the line.
@@ -580,22 +568,10 @@ def _of_entries(entries: list[KeyEntry]) -> Iterator[FileSetting]:
         yield FileSetting(f"{one.section}.{one.key}" if one.section else one.key, one.value, one.line)
 
 
-def _json(text: str) -> Iterator[FileSetting]:
-    return _of_parts([read_json(text)])
-
-
-def _yaml(text: str) -> Iterator[FileSetting]:
-    return _of_parts(read_yaml(text))
-
-
-def _ini(text: str) -> Iterator[FileSetting]:
-    return _of_entries(ini_entries(text))
-
-
 _READERS: dict[str, Callable[[str], Iterator[FileSetting]]] = {
     ".toml": lambda text: _of_parts([read_toml(text)]),
-    **dict.fromkeys((".json", ".jsonc"), _json),
-    **dict.fromkeys((".yaml", ".yml"), _yaml),
-    **dict.fromkeys((".ini", ".cfg"), _ini),
+    **dict.fromkeys((".json", ".jsonc"), lambda text: _of_parts([read_json(text)])),
+    **dict.fromkeys((".yaml", ".yml"), lambda text: _of_parts(read_yaml(text))),
+    **dict.fromkeys((".ini", ".cfg"), lambda text: _of_entries(ini_entries(text))),
     ".properties": lambda text: _of_entries(properties_entries(text)),
 }

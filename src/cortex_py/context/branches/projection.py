@@ -286,14 +286,13 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptText:
-    """A person's text for a memory that has changed or gone in the meantime, to be kept beside it.
+class Addition:
+    """A text that becomes an entry of its own.
 
     `key` is the same in every plan made from the same file. As an idempotency key it prevents a second attempt from
     adding the text twice.
     """
 
-    id: str
     content: str
     key: str
 
@@ -307,19 +306,14 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
-    """A text that a person added; `key` as in `KeptText`."""
-
-    content: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
 class EditPlan:
-    """The changes, each kind in the order of the file; falsy where there are none."""
+    """The changes, each kind in the order of the file; falsy where there are none.
+
+    `conflicts` are a person's texts for memories that have changed or gone in the meantime, to be kept beside them.
+    """
 
     updates: tuple[Update, ...] = ()
-    conflicts: tuple[KeptText, ...] = ()
+    conflicts: tuple[Addition, ...] = ()
     removals: tuple[Removal, ...] = ()
     additions: tuple[Addition, ...] = ()
 
@@ -331,7 +325,7 @@ def plan(parsed: ParsedFile, stored: Sequence[FileEntry]) -> EditPlan:
     """The changes that apply the edits of a file to the store, which now has `stored` in this branch."""
     known = {entry.id: entry for entry in stored}
     updates: list[Update] = []
-    conflicts: list[KeptText] = []
+    conflicts: list[Addition] = []
     removals: list[Removal] = []
     pasted: list[str] = []
     for found in parsed.entries:
@@ -341,7 +335,7 @@ def plan(parsed: ParsedFile, stored: Sequence[FileEntry]) -> EditPlan:
         elif not found.edited or (entry and entry.content == found.content):
             continue
         elif entry is None or entry.version != found.version:
-            conflicts.append(KeptText(found.id, found.content, _key(parsed, found.id, found.content)))
+            conflicts.append(Addition(found.content, _key(parsed, found.id, found.content)))
         elif _is_blank(found.content):
             removals.append(Removal(found.id, found.version))
         else:

@@ -15,7 +15,6 @@ from ...store.tables.suggestions import TrustRow
 
 __all__ = [
     "ACTIONS", "ENOUGH", "LEAST", "WINDOW", "Plan", "PlanStatus", "action_plan", "assess", "fixed_plan", "next_plan",
-    "requires_confirmation",
 ]  # fmt: skip
 
 Plan = Literal["A", "B"]
@@ -45,11 +44,6 @@ def next_plan(accepted: float, refused: float, *, override: Plan | None = None) 
         return override
     total = accepted + refused
     return "A" if total < ENOUGH or accepted / total >= LEAST else "B"
-
-
-def requires_confirmation(plan: Plan) -> bool:
-    """Whether an action waits for a confirmation."""
-    return plan == "B"
 
 
 def assess(accepted: float, refused: float, *, override: Plan | None = None, action: str = "suggest") -> PlanStatus:

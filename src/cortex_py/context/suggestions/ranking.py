@@ -118,14 +118,13 @@ class Cues:
 
 @dataclass(frozen=True, slots=True)
 class RankedMemory:
-    """A suggestion: the `raw` score, the `confidence` calibrated by answers, and the parts of the score."""
+    """A suggestion: the `raw` score, and the `confidence` calibrated by answers."""
 
     memory_id: str
     source: Source
     confidence: float
     raw: float
     reason: str
-    parts: Mapping[str, float]
 
 
 def posterior(prior_mean: float, prior_weight: float, accepted: float, refused: float) -> float:
@@ -182,7 +181,6 @@ def rank(
             calibrate(one.raw, bins, (own or {}).get(one.source, ())),
             one.raw,
             one.reason,
-            one.parts,
         )
         for one in chosen
     ]
@@ -246,7 +244,6 @@ class _Judged:
     raw: float
     reason: str
     alike: tuple[str, str]  # the source and the thing that the reason names
-    parts: Mapping[str, float]
 
 
 def _weight(trust: Trust, source: Source) -> float:
@@ -275,12 +272,9 @@ def _judged(signals: Cues, weights: Mapping[Source, float], trust: Trust) -> _Ju
     meaning, evidence = _meanings(signals), _evidence(signals)
     spoken = {source: weights[source] * evidence[source] for source in SOURCES}
     source = max(SOURCES, key=lambda one: spoken[one])
-    lively = _lively(signals)
-    trusted = _trusted(signals, source, trust)
-    raw = (1.0 - prod(1.0 - part for part in spoken.values())) * lively * trusted
+    raw = (1.0 - prod(1.0 - part for part in spoken.values())) * _lively(signals) * _trusted(signals, source, trust)
     reason, named = _reason(signals, source, max(meaning, key=lambda one: meaning[one]))
-    parts: dict[str, float] = {**{str(one): part for one, part in spoken.items()}, "use": lively, "trust": trusted}
-    return _Judged(signals, source, raw, reason, (source, named), parts)
+    return _Judged(signals, source, raw, reason, (source, named))
 
 
 def _order(judged: _Judged) -> tuple[float, str]:

@@ -26,7 +26,7 @@ from ...security.policy import Screen
 from ...store.database import Session
 from ...store.tables.suggestions import ReferenceRow, SessionRow, SuggestedRow, TrustRow
 from ..session import ProjectSession, ProjectSessions
-from .automation import ACTIONS, WINDOW, PlanStatus, assess, fixed_plan, requires_confirmation
+from .automation import ACTIONS, WINDOW, PlanStatus, assess, fixed_plan
 from .candidates import CandidateFinder, Gathered, task_kind
 from .feedback import apply_answer, classify, read_trust
 from .ranking import Near, RankedMemory, Source, rank
@@ -160,7 +160,7 @@ class Suggestions:
             memory = found.memories[one.memory_id]
             topic = topics.get(memory.branch_id or "", "")
             suggestions.append(Suggestion(memory, topic, one.source, round(one.confidence, 4), one.reason))
-        return SuggestionSession(session_id, tuple(suggestions), waiting, requires_confirmation(plan))
+        return SuggestionSession(session_id, tuple(suggestions), waiting, plan == "B")
 
     def accept(
         self, session_id: str, context_ids: Sequence[str], *, by_hand: bool = False, project_id: str | None = None

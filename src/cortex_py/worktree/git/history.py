@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -132,24 +132,9 @@ def read_log(repository: Repository, *, most: int = 20_000) -> list[Commit]:
     if head is None or most <= 0:
         return []
     wanted = "--format=tformat:%H%x00%P%x00%ct%x00%aN%x00%s"
-    commits = []
     options = ("--no-notes", "--encoding=UTF-8", "--no-patch", wanted, f"--max-count={most}", head)
     with closing(_lines(repository, "log", *options)) as lines:
-        for line in lines:
-            name, parents, moment, author, subject = line.split(b"\0", 4)
-            commits.append(
-                Commit(
-                    id=decode_output(name),
-                    parents=tuple(decode_output(parents).split()),
-                    time=_time(moment),
-                    author=decode_output(author).strip(),
-                    subject=decode_output(subject).strip()[:_MOST_SUBJECT],
-                    body="",
-                    changes=(),
-                    complete=False,
-                )
-            )
-    return commits
+        return [_commit(line.split(b"\0", 4)) for line in lines]
 
 
 def find_commit(repository: Repository, revision: str) -> Commit | None:
@@ -257,20 +242,27 @@ def _read(
     with closing(_lines(repository, "log", *options, settings=settings, stdin=revisions)) as lines:
         reader = PatchReader(lines, clean)
         while reader.line is not None and not deadline():
-            _, name, parents, moment, author, subject = reader.line.split(b"\0", 5)
+            facts = reader.line.split(b"\0", 5)[1:]
             body = _body(reader)
             changes, is_whole = reader.changes()
-            is_hidden = is_partial or (is_shallow and not parents)
-            yield Commit(
-                id=decode_output(name),
-                parents=tuple(decode_output(parents).split()),
-                time=_time(moment),
-                author=decode_output(author).strip(),
-                subject=decode_output(subject).strip()[:_MOST_SUBJECT],
-                body=body,
-                changes=changes,
-                complete=is_whole and not is_hidden,
-            )
+            is_hidden = is_partial or (is_shallow and not facts[1])
+            is_complete = is_whole and not is_hidden
+            yield replace(_commit(facts), body=body, changes=changes, complete=is_complete)
+
+
+def _commit(facts: Sequence[bytes]) -> Commit:
+    """A commit by its id, parents, time, author and subject; its body and changes are not read."""
+    name, parents, moment, author, subject = facts
+    return Commit(
+        id=decode_output(name),
+        parents=tuple(decode_output(parents).split()),
+        time=_time(moment),
+        author=decode_output(author).strip(),
+        subject=decode_output(subject).strip()[:_MOST_SUBJECT],
+        body="",
+        changes=(),
+        complete=False,
+    )
 
 
 def files_with(repository: Repository, words: Collection[str]) -> frozenset[str]:
