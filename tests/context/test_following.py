@@ -224,15 +224,6 @@ def test_whichever_call_comes_first_sees_what_git_did(open_tree: Open, tree: Pat
     assert _contents(cortex) == {merged}
 
 
-def test_isolated_memories_stay_where_they_are_after_a_merge(open_tree: Open, tree: Path) -> None:
-    cortex = open_tree("isolate")
-    feature = _feature(cortex, tree)
-    _merge_commit(tree)
-    assert _contents(cortex) == set()
-    git(tree, "checkout", "-q", "feature")
-    assert _contents(cortex) == {feature}
-
-
 def test_an_open_branch_keeps_its_staged_memories_whatever_else_happens(open_tree: Open, tree: Path) -> None:
     cortex = open_tree("stage")
     feature = _feature(cortex, tree)
@@ -243,6 +234,15 @@ def test_an_open_branch_keeps_its_staged_memories_whatever_else_happens(open_tre
     git(tree, "checkout", "-q", "feature")
     assert _contents(cortex) == {feature}
     git(tree, "rebase", "-q", "main")
+    assert _contents(cortex) == {feature}
+
+
+def test_isolated_memories_stay_where_they_are_after_a_merge(open_tree: Open, tree: Path) -> None:
+    cortex = open_tree("isolate")
+    feature = _feature(cortex, tree)
+    _merge_commit(tree)
+    assert _contents(cortex) == set()
+    git(tree, "checkout", "-q", "feature")
     assert _contents(cortex) == {feature}
 
 
@@ -283,25 +283,20 @@ def test_a_renamed_branch_keeps_its_memories_and_its_line_of_work(open_tree: Ope
     assert cortex.memories.recall().total == (1 if policy == "share" else 0)
 
 
-def test_a_rename_reaches_the_file_of_a_line_without_turns(open_tree: Open, tree: Path) -> None:
-    cortex = open_tree("share")
-    line = cortex.contexts.create_branch("Importer", git_branch="feature")
-    git(tree, "checkout", "-q", "-b", "feature")
-    git(tree, "branch", "-q", "-m", "feature", "better")
-    assert cortex.contexts.get_branch("active").git_branch == "better"
-    assert cortex.contexts.check_branch(line.id).verified
-
-
-def test_a_rename_is_followed_by_a_process_that_comes_later(open_tree: Open, tree: Path) -> None:
+@pytest.mark.parametrize("turns", [0, 1])
+def test_a_rename_is_followed_by_a_process_that_comes_later(open_tree: Open, tree: Path, turns: int) -> None:
     first = open_tree("stage")
     line = first.contexts.create_branch("Importer", git_branch="feature")
     git(tree, "checkout", "-q", "-b", "feature")
     _commit(tree, "feature")
-    first.contexts.append(line.id, NOTE, "user")
+    for _ in range(turns):
+        first.contexts.append(line.id, NOTE, "user")
     git(tree, "branch", "-q", "-m", "feature", "better")
     second = open_tree("stage")
-    assert second.memories.recall().total == 1
-    assert second.contexts.get_branch("active").id == line.id
+    assert second.memories.recall().total == turns
+    found = second.contexts.get_branch("active")
+    assert (found.id, found.git_branch) == (line.id, "better")
+    assert second.contexts.check_branch(line.id).verified
 
 
 # -- lines of work -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, Memory, NewMemory
+from cortex_py.context.scan import check_mode
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import InvalidInput
 
@@ -112,6 +113,10 @@ def test_none_remembers_the_project_alone(weaver: Cortex, backend: CountingBacke
     assert (scanned.mode, scanned.files_scanned, scanned.contexts_created) == ("none", 0, 0)
     assert scanned.project == weaver.project
     assert (_parts(weaver), backend.texts) == ([], [])
+    assert check_mode(" Full ") == "full"
+    with pytest.raises(InvalidInput) as caught:
+        weaver.contexts.initialize(mode="deep")
+    assert caught.value.field == "mode"
 
 
 def test_a_light_scan_takes_what_a_newcomer_reads(weaver: Cortex) -> None:
@@ -153,15 +158,6 @@ def test_light_then_full_then_light_loses_nothing(weaver: Cortex, tree: Path, ba
     assert (again.files_changed, again.files_removed, again.contexts_created) == (0, 0, 0)
     assert _ids(weaver) == whole
     assert backend.texts == []
-
-
-def test_an_unknown_mode_is_refused() -> None:
-    from cortex_py.context.scan import check_mode
-
-    assert check_mode(" Full ") == "full"
-    with pytest.raises(InvalidInput) as caught:
-        check_mode("deep")
-    assert caught.value.field == "mode"
 
 
 # -- the second scan -----------------------------------------------------------------------------
@@ -219,25 +215,25 @@ def test_lines_that_move_move_with_their_record(weaver: Cortex, tree: Path, back
 
 
 def test_a_deleted_file_disappears(weaver: Cortex, tree: Path) -> None:
+    weaver.memories.capture("a note")
     weaver.contexts.initialize(mode="full")
+    count = len(_parts(weaver))
+    assert weaver.memories.reindex(project_id=weaver.project.id).indexed == count + 1
     assert weaver.memories.recall("helper", filter="kind:file", mode="text").total == 1
     (tree / "src" / "weaver" / "util.py").unlink()
     scanned = weaver.contexts.initialize(mode="full")
     assert (scanned.files_removed, scanned.files_scanned) == (1, 4)
     for mode in ("hybrid", "vector", "text"):
-        found = weaver.memories.recall("small helper", mode=mode, limit=100).results
+        found = weaver.memories.recall("small helper", filter="kind:file", mode=mode, limit=100).results
         assert "src/weaver/util.py" not in {hit.memory.path for hit in found}
     assert _parts(weaver, "src/weaver/util.py") == []
     with weaver._store.database.read() as session:
         assert weaver._store.scans.symbols(session, weaver.project.id, name="helper") == []
-
-
-def test_a_light_scan_also_forgets_what_is_gone_but_not_what_is_not_light(weaver: Cortex, tree: Path) -> None:
-    weaver.contexts.initialize(mode="full")
+    # A light scan also forgets what is gone, but not what is not light.
     (tree / "README.md").unlink()
     assert weaver.contexts.initialize(mode="light").files_removed == 1
     assert _parts(weaver, "README.md") == []
-    assert _parts(weaver, "src/weaver/util.py") != []
+    assert _parts(weaver, "src/weaver/settings.py") != []
 
 
 def test_a_renamed_file_keeps_its_records_and_is_found_by_its_new_path(
@@ -578,14 +574,6 @@ def test_idle_parts_are_packed_and_still_recognised(weaver: Cortex, tree: Path, 
     }
 
 
-def test_one_projects_index_is_rebuilt_with_its_files(weaver: Cortex, backend: CountingBackend) -> None:
-    weaver.memories.capture("a note")
-    weaver.contexts.initialize(mode="full")
-    count = len(_parts(weaver))
-    assert weaver.memories.reindex(project_id=weaver.project.id).indexed == count + 1
-    assert weaver.memories.recall("settings.py", filter="kind:file", mode="text").total > 0
-
-
 # -- places --------------------------------------------------------------------------------------
 
 
@@ -594,17 +582,12 @@ def _scan(home: Path, folder: Path) -> tuple[int, str]:
         return opened.contexts.initialize(mode="full").files_scanned, opened.project.id
 
 
-def test_a_sub_folder_scans_the_whole_repository(home: Path, tree: Path) -> None:
-    assert _scan(home, tree / "src" / "weaver") == _scan(home, tree)
-    assert _scan(home, tree)[0] == 5
-
-
-def test_a_linked_worktree_scans_what_lies_in_it(home: Path, tree: Path, tmp_path: Path) -> None:
+def test_a_sub_folder_scans_the_whole_repository_and_a_worktree_itself(home: Path, tree: Path, tmp_path: Path) -> None:
     git(tree, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
     (tmp_path / "side" / "only.md").write_text("# Only here\n")
     count, project = _scan(home, tmp_path / "side")
     assert count == 6
-    assert _scan(home, tree) == (5, project)
+    assert _scan(home, tree) == _scan(home, tree / "src" / "weaver") == (5, project)
 
 
 def test_a_plain_folder_and_a_fresh_repository_are_scanned_without_what_they_ignore(home: Path, project: Path) -> None:

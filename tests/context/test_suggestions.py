@@ -116,22 +116,17 @@ def test_meaning_is_enough_with_the_real_model(cortex: Cortex) -> None:
     assert _ids(cortex.suggestions.suggest("Adding role-based access control")) == [about]
 
 
-def test_what_was_loaded_together_is_suggested_and_the_reason_says_so(desk: Cortex, clock: FakeClock) -> None:
-    about, beside = _ledger(desk)
-    _together(desk, clock, about, beside)
-    one = _of(desk.suggestions.suggest(TASK), beside)
-    assert one.source == "reference_history"
-    assert one.reason == "loaded together with “The ledger rounding is half to even” 3 times"
-    assert one.confidence > 0.5
-
-
-def test_history_fades(desk: Cortex, clock: FakeClock) -> None:
+def test_what_was_loaded_together_is_suggested_with_the_reason_and_fades(desk: Cortex, clock: FakeClock) -> None:
     about, beside = _ledger(desk)
     _together(desk, clock, about, beside)
     sure = []
     for days in (0, 5, 20):
         clock.advance(days=days)
-        sure.append(_of(desk.suggestions.suggest(TASK), beside).confidence)
+        one = _of(desk.suggestions.suggest(TASK), beside)
+        assert one.source == "reference_history"
+        assert one.reason == "loaded together with “The ledger rounding is half to even” 3 times"
+        sure.append(one.confidence)
+    assert sure[0] > 0.5
     assert sure[0] > sure[1] > sure[2] > 0
 
 
@@ -361,7 +356,9 @@ def test_what_is_summed_up_is_what_the_events_come_to(desk: Cortex, flushed: str
 
 def test_looking_for_suggestions_is_no_use_of_what_is_found(desk: Cortex) -> None:
     _ledger(desk)
-    desk.suggestions.suggest(TASK)
+    assert len({desk.suggestions.suggest(TASK).session_id for _ in range(20)}) == 20
+    for text in ("x" * 10_000, "ledger " * 1_400, 'ns:decisions -tag:x "', "\0\x1b[31m", "☃ 帳簿 🧾", "a" * 300):
+        desk.suggestions.suggest(text)
     desk.memories.write_uses()
     assert desk.suggestions.history() == []
     assert _rows(desk, "recalled") == []
@@ -506,11 +503,6 @@ def test_a_session_waits_and_is_shown_until_it_is_answered(desk: Cortex, clock: 
     assert desk.suggestions.automation().pending == ()
 
 
-def test_many_sessions_of_one_moment_have_ids_of_their_own(desk: Cortex) -> None:
-    _ledger(desk)
-    assert len({desk.suggestions.suggest(TASK).session_id for _ in range(20)}) == 20
-
-
 def _accept(cortex: Cortex, session: str, ids: list[str]) -> object:
     return cortex.suggestions.accept(session, ids)
 
@@ -607,21 +599,17 @@ def test_a_prefix_of_several_takes_none_of_them(desk: Cortex, clock: FakeClock) 
 
 
 def test_none_and_nothing_said_are_no_answers(desk: Cortex) -> None:
-    _ledger(desk)
-    found = desk.suggestions.suggest(TASK)
+    about, _ = _ledger(desk)
+    found, other = desk.suggestions.suggest(TASK), desk.suggestions.suggest(TASK)
     with pytest.raises(InvalidInput):
         desk.suggestions.accept(found.session_id, [])
     for reason in ("", " \n"):
         with pytest.raises(InvalidInput):
             desk.suggestions.reject(found.session_id, reason)
-    assert len(desk.suggestions.automation().pending) == 1
+    assert len(desk.suggestions.automation().pending) == 2
     assert desk.suggestions.reject(found.session_id, "irrelevant " * 10_000) == ("irrelevant",)
-
-
-def test_a_context_named_twice_in_any_spelling_is_taken_once(desk: Cortex) -> None:
-    about, _ = _ledger(desk)
-    found = desk.suggestions.suggest(TASK)
-    assert desk.suggestions.accept(found.session_id, [about, f"context_{about}", f"subcog://memory/{about}"]) == 1
+    # A context named twice, in any spelling, is taken once.
+    assert desk.suggestions.accept(other.session_id, [about, f"context_{about}", f"subcog://memory/{about}"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -632,14 +620,6 @@ def test_what_cannot_be_asked_is_told_and_opens_nothing(desk: Cortex, task: str,
     with pytest.raises(InvalidInput):
         desk.suggestions.suggest(task, top_k=top_k)
     assert _rows(desk, "suggestion_session") == []
-
-
-@pytest.mark.parametrize(
-    "task", ["x" * 10_000, "ledger " * 1_400, 'ns:decisions -tag:x "', "\0\x1b[31m", "☃ 帳簿 🧾", "a" * 300]
-)
-def test_any_text_is_a_task(desk: Cortex, task: str) -> None:
-    _ledger(desk)
-    desk.suggestions.suggest(task)
 
 
 def test_old_sessions_are_let_go_of(desk: Cortex, clock: FakeClock) -> None:

@@ -42,42 +42,30 @@ def _edit_of_the_same_size(root: Path) -> None:
     os.utime(root / "a.py", ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def _commit(root: Path) -> None:
-    git(root, "commit", "-q", "--allow-empty", "-m", "second")
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "edit": _edit,
+    "edit of the same size": _edit_of_the_same_size,
+    "commit": lambda root: git(root, "commit", "-q", "--allow-empty", "-m", "second"),
+    "switch": lambda root: git(root, "checkout", "-q", "-b", "other"),
+    "detach": lambda root: git(root, "checkout", "-q", "--detach"),
+    "stage": lambda root: (_edit(root), git(root, "add", "a.py")),
+    "name with odd signs": lambda root: (root / "new\n file é.py").write_text("z = 1\n"),
+    "new file": lambda root: (root / "new.py").write_text("z = 1\n"),
+    "delete": lambda root: (root / "a.py").unlink(),
+    "rename": lambda root: (root / "a.py").rename(root / "c.py"),
+    "untrack": lambda root: git(root, "rm", "-q", "--cached", "a.py"),
+    "tag": lambda root: git(root, "tag", "v1"),
+    "signed tag": lambda root: git(root, "tag", "-a", "-m", "one", "v1"),
+    "ignore": lambda root: (root / ".gitignore").write_text("*.log\n*.txt\n"),
+}
 
 
-def _switch(root: Path) -> None:
-    git(root, "checkout", "-q", "-b", "other")
-
-
-def _detach(root: Path) -> None:
-    git(root, "checkout", "-q", "--detach")
-
-
-def _stage(root: Path) -> None:
-    _edit(root)
-    git(root, "add", "a.py")
-
-
-def _name_with_odd_signs(root: Path) -> None:
-    (root / "new\n file é.py").write_text("z = 1\n")
-
-
-CHANGES: tuple[Callable[[Path], object], ...] = (
-    _edit, _edit_of_the_same_size, _commit, _switch, _detach, _stage, _name_with_odd_signs,
-    lambda root: (root / "new.py").write_text("z = 1\n"), lambda root: (root / "a.py").unlink(),
-    lambda root: (root / "a.py").rename(root / "c.py"), lambda root: git(root, "rm", "-q", "--cached", "a.py"),
-    lambda root: git(root, "tag", "v1"), lambda root: git(root, "tag", "-a", "-m", "one", "v1"),
-    lambda root: (root / ".gitignore").write_text("*.log\n*.txt\n"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("number", range(len(CHANGES)))
-def test_every_change_of_a_repository_changes_its_stamp(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_of_a_repository_changes_its_stamp(tmp_path: Path, change: str) -> None:
     root = make(tmp_path / "r")
     before = take(root)
     assert take(root) == before
-    CHANGES[number](root)
+    CHANGES[change](root)
     after = take(root)
     assert after != before
     assert take(root) == after
