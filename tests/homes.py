@@ -10,6 +10,7 @@ from cortex_py import Cortex
 from cortex_py.clock import SystemClock
 from cortex_py.store.documents.document import KINDS
 from cortex_py.store.sqlite import open_sqlite
+from inside import sessions_of, store_of
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -58,12 +59,12 @@ def fill(cortex: Cortex, name: str = "first") -> list[str]:
     for one in ids[:3]:
         cortex.contexts.load(one)
     cortex.memories.write_uses()
-    cortex._sessions.write_counts()
+    sessions_of(cortex).write_counts()
     return ids
 
 
 def state(cortex: Cortex, kinds: Sequence[str] = KINDS, space: str | None = None) -> list[bytes]:
     """All that a home holds of its project, as canonical lines."""
-    store = cortex._store
+    store = store_of(cortex)
     with store.database.read() as session:
         return [one.line for one in store.documents.scan(session, space or cortex.project.id, kinds)]

@@ -14,6 +14,7 @@ from cortex_py import Cortex
 from cortex_py.hooks.cold import answer_cold
 from cortex_py.hooks.keeper import TurnKeeper
 from cortex_py.worktree.git.repository import Repository
+from inside import store_of
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend
@@ -424,7 +425,7 @@ def test_a_project_stored_before_folders_were_remembered_knows_its_own(
     home: Path, private: Path, project_id: str, place: Path
 ) -> None:
     def forget() -> None:
-        with _opened(home, private.parent) as cortex, cortex._store.database.write() as session:
+        with _opened(home, private.parent) as cortex, store_of(cortex).database.write() as session:
             session.run("DELETE FROM setting WHERE key = ?", (f"roots:{project_id}",))
 
     forget()

@@ -15,6 +15,7 @@ from cortex_py import Branch, Cortex, NewMemory
 from cortex_py.context.branches.file import check_git_branch
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound
+from inside import store_of
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend
@@ -209,8 +210,8 @@ def test_a_summary_is_the_same_whether_it_is_read_once_or_as_it_grows(
         clock.advance(minutes=1)
         grown = desk.contexts.summary(line.id)
         assert grown.entries == n + 1
-    with desk._store.database.write() as session:
-        assert desk._store.branches.summary(session, desk.project.id, line.id)[1] > 0
+    with store_of(desk).database.write() as session:
+        assert store_of(desk).branches.summary(session, desk.project.id, line.id)[1] > 0
         session.run("UPDATE branch SET summary = NULL, summary_seq = 0")
     fresh = desk.contexts.summary(line.id)
     assert fresh == grown
@@ -227,8 +228,8 @@ def test_a_summary_is_the_same_whether_it_is_read_once_or_as_it_grows(
 
 def test_a_stored_summary_of_another_version_is_made_anew(desk: Cortex, line: Branch) -> None:
     desk.contexts.append(line.id, "We decided to use the library libnew.", "user")
-    with desk._store.database.write() as session:
-        desk._store.branches.put_summary(session, desk.project.id, line.id, '{"version": -1}', 10**6)
+    with store_of(desk).database.write() as session:
+        store_of(desk).branches.put_summary(session, desk.project.id, line.id, '{"version": -1}', 10**6)
     found = desk.contexts.summary(line.id)
     assert found.entries == 1
     assert "libnew" in found.summary.text

@@ -14,6 +14,7 @@ from cortex_py import Cortex
 from cortex_py.context import scan
 from cortex_py.jobs import is_in_background
 from cortex_py.memory import lifecycle
+from inside import store_of
 
 from helpers import git
 from hook_runs import wait_for
@@ -46,7 +47,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def _vectors(cortex: Cortex) -> list[tuple[str, bytes | None]]:
-    with cortex._store.database.read() as session:
+    with store_of(cortex).database.read() as session:
         rows = session.rows("SELECT m.path, c.vector FROM chunk c JOIN memory m ON m.num = c.num ORDER BY m.path, c.n")
     return [(row[0], row[1]) for row in rows]
 

@@ -9,6 +9,7 @@ from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import BranchNotFound
 from cortex_py.records import MODES
+from inside import store_of
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend
@@ -185,7 +186,7 @@ def test_a_branch_deleted_without_a_merge_takes_its_staged_memories_along(open_t
     assert _contents(cortex) == set()
     gone = cortex.memories.recall(filter="status:tombstoned").results
     assert [hit.memory.content for hit in gone] == [feature]
-    with cortex._store.database.read() as session:
+    with store_of(cortex).database.read() as session:
         rows = session.rows("SELECT content, status FROM memory ORDER BY num")
     assert rows == [(feature, "tombstoned"), (kept, "active")]
     cortex.memories.restore(gone[0].memory.id)

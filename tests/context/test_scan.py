@@ -14,6 +14,7 @@ from cortex_py import Cortex, Memory, NewMemory
 from cortex_py.context.scan import check_mode
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.errors import InvalidInput
+from inside import store_of
 
 from forking import python_command
 from helpers import FakeClock, git
@@ -227,8 +228,8 @@ def test_a_deleted_file_disappears(weaver: Cortex, tree: Path) -> None:
         found = weaver.memories.recall("small helper", filter="kind:file", mode=mode, limit=100).results
         assert "src/weaver/util.py" not in {hit.memory.path for hit in found}
     assert _parts(weaver, "src/weaver/util.py") == []
-    with weaver._store.database.read() as session:
-        assert weaver._store.scans.symbols(session, weaver.project.id, name="helper") == []
+    with store_of(weaver).database.read() as session:
+        assert store_of(weaver).scans.symbols(session, weaver.project.id, name="helper") == []
     # A light scan also forgets what is gone, but not what is not light.
     (tree / "README.md").unlink()
     assert weaver.contexts.initialize(mode="light").files_removed == 1
@@ -255,8 +256,8 @@ def test_a_renamed_file_keeps_its_records_and_is_found_by_its_new_path(
     assert (beta.source or "").startswith("src/weaver/configuration.py:")
     found = weaver.memories.recall("configuration", filter="kind:file", mode="text").results
     assert {hit.memory.path for hit in found} == {"src/weaver/configuration.py"}
-    with weaver._store.database.read() as session:
-        assert [path for path, _ in weaver._store.scans.symbols(session, weaver.project.id, name="step_beta")] == [
+    with store_of(weaver).database.read() as session:
+        assert [path for path, _ in store_of(weaver).scans.symbols(session, weaver.project.id, name="step_beta")] == [
             "src/weaver/configuration.py"
         ]
 
@@ -544,8 +545,8 @@ def test_the_domain_of_a_person_holds_no_files(weaver: Cortex) -> None:
 
 def test_symbols_and_imports_are_kept(weaver: Cortex) -> None:
     weaver.contexts.initialize(mode="full")
-    scans, project = weaver._store.scans, weaver.project.id
-    with weaver._store.database.read() as session:
+    scans, project = store_of(weaver).scans, weaver.project.id
+    with store_of(weaver).database.read() as session:
         ((path, symbol),) = scans.symbols(session, project, name="read_settings")
         assert (path, symbol.kind, symbol.line) == ("src/weaver/settings.py", "function", 9)
         names = [one.name for _, one in scans.symbols(session, project, path="src/weaver/settings.py")]

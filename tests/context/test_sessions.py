@@ -10,8 +10,10 @@ import pytest
 from cortex_py import Cortex
 from cortex_py.context import session as sessions
 from cortex_py.context.session import ProjectSession
+from cortex_py.context.suggestions.usage_log import ReferenceLog
 from cortex_py.grounding.service import Grounding
 from cortex_py.security.callers import as_system
+from inside import sessions_of, store_of
 
 from stub_backend import StubBackend
 
@@ -48,7 +50,7 @@ def _used(cortex: Cortex, project_id: str, number: int) -> None:
     contexts = cortex.contexts
     found = contexts.verify(f"`rounds_{number}` is a function in `engine.py`.", project_id=project_id)
     assert found.findings[0].verdict == "supported"
-    session = cortex._sessions.of(project_id)
+    session = sessions_of(cortex).of(project_id)
     note = session.memories.capture(f"Note {number} rounds down")
     assert contexts.search(f"Note {number}", project_id=project_id, min_score=0.0).results
     contexts.load(note.id, project_id=project_id)
@@ -69,13 +71,13 @@ def test_many_projects_do_not_stay_open(
         assert _alive(Grounding) <= MOST + 1
         if Path("/proc/self/fd").is_dir():
             assert _open_files(home / "evidence") <= 3 * (MOST + 1)
-        assert len(cortex._sessions._logs) <= MOST + 1
-        kept = {space for space in cortex._store.search._in_process if space.split("/")[0] in made}
+        assert _alive(ReferenceLog) <= MOST + 1
+        kept = {space for space in store_of(cortex).search._in_process if space.split("/")[0] in made}
         assert len(kept) <= 3 * MOST
         # Whatever was let go is there when it is asked for again, with what was noted about it.
         with as_system():
             _used(cortex, made[0], 0)
-        with cortex._store.database.read() as session:
+        with store_of(cortex).database.read() as session:
             loads = session.rows("SELECT count(*) FROM reference WHERE project_id = ?", (made[1],))
         assert loads[0][0] > 0
     assert _alive(ProjectSession) - before <= 1

@@ -23,6 +23,7 @@ from cortex_py.errors import (
     SuggestionNotFound,
 )
 from cortex_py.store.tables.suggestions import ReferenceRow
+from inside import store_of
 
 from forking import python_command
 from helpers import FakeClock, git
@@ -77,7 +78,7 @@ def _ledger(cortex: Cortex) -> tuple[str, str]:
 
 
 def _rows(cortex: Cortex, table: str) -> list[tuple[object, ...]]:
-    with cortex._store.database.read() as session:
+    with store_of(cortex).database.read() as session:
         return session.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
 
 
@@ -388,7 +389,7 @@ def test_a_store_that_cannot_be_written_fails_no_load_and_loses_no_event(
         raise StoreBusy("The store is busy.")
 
     with monkeypatch.context() as full:
-        full.setattr(desk._store.database, "write", busy)
+        full.setattr(store_of(desk).database, "write", busy)
         for _ in range(30):
             assert desk.contexts.load(about).id == about
         assert desk.suggestions.history() == []

@@ -11,6 +11,7 @@ from cases import each
 from cortex_py import Cortex
 from cortex_py.context.summary.summary import EMPTY, SaidTurn, SummaryState, advance, render
 from cortex_py.context.summary.verdicts import Doubt, find_doubt, read_doubts
+from inside import store_of
 
 from helpers import git
 from stub_backend import StubBackend
@@ -140,8 +141,8 @@ def test_a_long_branch_keeps_its_verdicts_when_its_state_is_stored(cortex: Corte
     found = cortex.contexts.summary(line).summary.sections
     assert found["done"] == []
     assert all("missing_" in one for one in found["unverified"])
-    with cortex._store.database.read() as session:
-        text, _ = cortex._store.branches.summary(session, cortex.contexts.branches()[0].project_id, line)
+    with store_of(cortex).database.read() as session:
+        text, _ = store_of(cortex).branches.summary(session, cortex.contexts.branches()[0].project_id, line)
     assert text is not None
     assert '"done"' not in text
 
