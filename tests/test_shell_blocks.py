@@ -15,7 +15,7 @@ import pytest
 from pasted import programs
 
 from forking import cortex_command
-from helpers import MODELS, git
+from helpers import git
 from postgres_server import PostgresServer, installed_programs
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,6 @@ def person(home: Path, tmp_path: Path, postgres_server: PostgresServer) -> dict[
         "HOME": str(tmp_path),
         "PATH": f"{programs_folder}{os.pathsep}{installed_programs()}{os.pathsep}{os.environ['PATH']}",
         "CORTEX_HOME": str(home),
-        "CORTEX_MODELS_DIR": str(MODELS),
         # Hooks leave no helper behind.
         "CORTEX_HOOK_IDLE_SECONDS": "0",
         "PGHOST": str(postgres_server.folder),

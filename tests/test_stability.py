@@ -15,7 +15,7 @@ import click
 
 from cases import each
 from cortex_py.cli import cli
-from cortex_py.config import setting_names
+from cortex_py.config import RETIRED, setting_names
 from cortex_py.http.access import API, PAGE_SCOPES
 from cortex_py.http.page import OPERATIONS
 from cortex_py.mcp.reference.error_help import all_errors
@@ -43,7 +43,7 @@ def _names() -> dict[str, list[str]]:
         "errors": sorted({code for one in all_errors() for code in (one.name, *one.codes)}),
         "filters": sorted(FILTER_KEYS),
         "paths": sorted({*PAGE_SCOPES, *(f"{one.method} {API}{one.path}" for one in OPERATIONS)}),
-        "settings": sorted(setting_names()),
+        "settings": sorted({*setting_names(), *RETIRED}),
     }
 
 

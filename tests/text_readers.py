@@ -53,8 +53,6 @@ from cortex_py.worktree.git.diffs import PatchReader
 from cortex_py.worktree.manifests import versions
 from cortex_py.worktree.manifests.manifests import read_dependencies, read_own_version
 
-from helpers import MODELS
-
 __all__ = ["READERS"]
 
 _NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -65,7 +63,7 @@ _Reader = Callable[[str], object]
 def _pieces() -> WordPiece:
     from cortex_py.embedding.backends.onnx import OnnxBackend
 
-    return OnnxBackend(MODELS)._tokeniser
+    return OnnxBackend()._tokeniser
 
 
 def _bytes(text: str) -> bytes:

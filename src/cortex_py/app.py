@@ -18,7 +18,7 @@ from .context.project import existing_folder
 from .context.service import Contexts
 from .context.session import ProjectSession, ProjectSessions
 from .embedding.backends.backend import Backend
-from .embedding.backends.registry import open_backend, open_service_backend
+from .embedding.backends.registry import open_backend
 from .encryption import Encryption, encryption_of, home_key
 from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
 from .events import Events, TenantsChanged
@@ -231,7 +231,7 @@ class Cortex:
         key = self._key.database if self._key else None
         kept = SqliteVectors(settings.embedding_cache, settings.cache_bytes, key=key) if settings.cache_bytes else None
         return EmbeddingService(
-            backend=open_service_backend(settings, self._backend),
+            backend=self._backend,
             cache=VectorCache(_CACHED_IN_MEMORY, kept),
             rate_limit=settings.rate_limit,
             profile=settings.security_profile,

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import NoneType
@@ -20,19 +19,20 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .errors import ConfigurationError, StoreDenied
 from .ownership import open_folders, shut_out_others
-from .paths import expanded, read_whole, user_data_folder
+from .paths import expanded, read_whole
 
 __all__ = [
-    "AuditWhen", "Authentication", "AutoJoin", "AutomationPlan", "BranchMemories", "Device", "Fusion", "GroundingJudge",
-    "LLMProvider", "LogFormat", "LogLevel", "PersonalPolicy", "Precision", "Profile", "SecretPolicy", "Setting",
+    "RETIRED", "AuditWhen", "Authentication", "AutoJoin", "AutomationPlan", "BranchMemories", "Device", "Fusion",
+    "GroundingJudge", "LLMProvider", "LogFormat", "LogLevel", "PersonalPolicy", "Profile", "SecretPolicy", "Setting",
     "Settings", "SnapshotEvery", "Stateless", "ToolBound", "declared_settings", "load_settings", "setting_names",
-    "shared_models_dir",
 ]  # fmt: skip
+
+# Settings of all-MiniLM-L6-v2, which earlier versions installed: a file that still has them goes on being read.
+RETIRED = frozenset(("fetch_model", "models_dir", "precision", "service_model"))
 
 SecretPolicy = Literal["redact", "block", "allow"]
 # Personal data in texts that come from outside: not looked for, counted, or removed.
 PersonalPolicy = Literal["keep", "mark", "redact"]
-Precision = Literal["int8", "fp32"]
 Fusion = Literal["learned", "weighted", "rrf"]
 Device = Literal["cpu", "cuda"]
 Profile = Literal["code", "strict"]
@@ -90,12 +90,6 @@ class Settings:
     """All settings. Field names are the keys of the file and, upper-cased, of the variables."""
 
     home: Path
-    models_dir: Path = _setting(
-        MISSING,
-        "where all-MiniLM-L6-v2 is installed",
-        shown="`models` in the home, the user's data folder or the Python environment, whichever has it",
-    )
-    fetch_model: bool = _setting(True, "fetch all-MiniLM-L6-v2 once when it is needed and not installed")
     database_url: str | None = _setting(
         None,
         "`postgresql://user:password@host/database` keeps the store in [PostgreSQL](../operate/postgres.md)",
@@ -123,9 +117,6 @@ class Settings:
     )
     personal_data: PersonalPolicy = _setting(
         "mark", "what happens to [personal data](../guides/personal-data.md): `keep`, `mark` or `redact`"
-    )
-    precision: Precision = _setting(
-        "int8", "`int8`, or `fp32` for all-MiniLM-L6-v2; a change asks for `cortex reindex`"
     )
     fusion: Fusion = _setting("learned", "how recall ranks: `learned`, `weighted` or `rrf`")
     threads: int = _setting(0, "threads of the model; 0 lets it choose")
@@ -155,17 +146,10 @@ class Settings:
     )
     embedding_model: str | None = _setting(
         None,
-        "name of the model, or the whole path of its folder; for `onnx`, `cortex-recall` or `all-MiniLM-L6-v2`",
-        shown="the backend's own; for `onnx`, `cortex-recall` in int8 and `all-MiniLM-L6-v2` in fp32",
+        "name of the model, or the whole path of its folder; for `onnx`, `cortex-recall`",
+        shown="the backend's own; for `onnx`, `cortex-recall`",
     )
-    service_model: str | None = _setting(
-        None,
-        "model of the embedding service: `cortex-recall` or `all-MiniLM-L6-v2`",
-        shown="`all-MiniLM-L6-v2` where it is installed, else the one behind recall",
-    )
-    embedding_device: Device = _setting(
-        "cpu", '`cpu` or `cuda`; the default model needs `precision = "fp32"` on `cuda`'
-    )
+    embedding_device: Device = _setting("cpu", "`cpu`, or `cuda` for `onnx_folder` and `sentence_transformers`")
     embedding_url: str | None = _setting(None, "address of an OpenAI-compatible endpoint")
     embedding_api_key: str | None = _setting(None, "its key", secret=True)
     embedding_dimensions: int = _setting(0, "length of its vectors; needed if it serves memories")
@@ -398,12 +382,10 @@ def load_settings(
     variables = os.environ if environment is None else environment
     folder = expanded(home or variables.get("CORTEX_HOME") or "~/.cortex").absolute()
     _keep_to_owner(folder)
-    own = folder / "models"
-    settings = Settings(home=folder, models_dir=own)
+    settings = Settings(home=folder)
     settings = _apply(settings, _from_file(folder / "config.toml"), str(folder / "config.toml"))
     settings = _apply(settings, _from_environment(variables), "the environment")
-    settings = _apply(settings, {k: v for k, v in overrides.items() if v is not None}, "the arguments")
-    return settings if settings.models_dir != own else replace(settings, models_dir=_find_models(own, settings))
+    return _apply(settings, {k: v for k, v in overrides.items() if v is not None}, "the arguments")
 
 
 def _keep_to_owner(home: Path) -> None:
@@ -420,26 +402,6 @@ def _keep_to_owner(home: Path) -> None:
             )
         if folder not in open_folders(home):  # some file systems keep no permissions
             _log.warning("everybody could write into %s; now its owner can. Look at config.toml there.", folder)
-
-
-def shared_models_dir() -> Path:
-    """Where `cortex model install` puts a model, for all homes of the user."""
-    return user_data_folder() / "models"
-
-
-def _find_models(own: Path, settings: Settings) -> Path:
-    """The first place that has all-MiniLM-L6-v2: the home, the user's data folder, Cortex's own environment."""
-    shared = shared_models_dir()
-    places = (own, shared, Path(sys.prefix) / "share" / "cortex" / "models")
-    return next((place for place in places if _has_model(place, settings)), shared)
-
-
-def _has_model(place: Path, settings: Settings) -> bool:
-    try:
-        return any(place.glob(f"*/{settings.precision}.json"))
-    except OSError:
-        # A folder that cannot be entered. If it is the home, opening the store reports that better.
-        return False
 
 
 def _from_file(path: Path) -> dict[str, object]:
@@ -470,6 +432,9 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
 
 def _apply(settings: Settings, values: Mapping[str, object], source: str) -> Settings:
     known = declared_settings()
+    if retired := sorted(RETIRED & set(values)):
+        _log.warning("%s in %s has no meaning any more: remove it.", ", ".join(retired), source)
+        values = {name: value for name, value in values.items() if name not in RETIRED}
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ConfigurationError(

@@ -47,8 +47,7 @@
     │   ├── EmbeddingUnavailable  the endpoint is away; words are kept, their vectors follow
     │   ├── ModelMissing
     │   ├── ModelCorrupt
-    │   ├── ModelMismatch       the store's vectors come from another model
-    │   └── ModelInstallFailed
+    │   └── ModelMismatch       the store's vectors come from another model
     └── LLMError                a language model failed; with the provider's reason
         └── LLMBudgetSpent      the day's tokens are used up
 
@@ -97,7 +96,6 @@ __all__ = [
     "LimitExceeded",
     "MemoryNotFound",
     "ModelCorrupt",
-    "ModelInstallFailed",
     "ModelMismatch",
     "ModelMissing",
     "NetworkError",
@@ -407,9 +405,6 @@ class ModelCorrupt(EmbeddingError):
 
 
 class ModelMismatch(EmbeddingError): ...
-
-
-class ModelInstallFailed(EmbeddingError): ...
 
 
 class LLMError(CortexError):

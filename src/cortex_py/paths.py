@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 from io import BufferedReader
 from pathlib import Path
 
@@ -17,7 +16,6 @@ __all__ = [
     "read_regular",
     "read_whole",
     "search_path",
-    "user_data_folder",
 ]
 
 _FLAGS = (
@@ -54,17 +52,6 @@ def find_program(name: str) -> str | None:
 
     found = shutil.which(name, path=search_path())
     return found if found and Path(found).is_absolute() else None
-
-
-def user_data_folder() -> Path:
-    """Where programs keep what all homes of a user share, by the custom of the system."""
-    if sys.platform == "win32":
-        place = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        place = "~/Library/Application Support"
-    else:
-        place = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return expanded(place) / "cortex"
 
 
 def open_regular(path: Path | bytes, *, follow: bool = True) -> BufferedReader:

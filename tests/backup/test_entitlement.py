@@ -199,7 +199,6 @@ def test_without_a_key_to_check_by_nothing_is_opened(home: Path, missing: str) -
     settings = _settings(home, _token("enterprise"))
     settings = Settings(
         home=settings.home,
-        models_dir=settings.models_dir,
         require_license=True,
         license_key=settings.license_key,
         license_public_key=path,

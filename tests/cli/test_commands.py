@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from forking import cortex_command
-from helpers import MODELS, git
+from helpers import git
 
 
 def run(home: Path, project: Path, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS), "COLUMNS": "120"}
+    environment = {**os.environ, "CORTEX_HOME": str(home), "COLUMNS": "120"}
     return subprocess.run(
         [*cortex_command(), *words],
         cwd=project,

@@ -14,19 +14,11 @@ from click.testing import CliRunner
 from cases import each
 from cortex_py.cli import cli
 from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.onnx import OnnxBackend
 
 from forking import cortex_command
-from helpers import MODELS
 from stub_backend import StubBackend
 
 TEXTS = ["rotate the signing keys", "Grüße aus 東京", "def main() -> None: ..."]
-
-
-@pytest.fixture(scope="module")
-def model() -> Backend:
-    """What the service serves here: the model that is installed."""
-    return OnnxBackend(MODELS)
 
 
 def _run(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -129,9 +121,8 @@ def test_what_cannot_be_embedded_is_named(words: tuple[str, ...], given: bytes, 
     assert told in done.stderr.decode()
 
 
-def test_a_missing_model_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CORTEX_MODELS_DIR", str(tmp_path))
-    monkeypatch.setenv("CORTEX_SERVICE_MODEL", "all-MiniLM-L6-v2")
+def test_a_missing_model_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORTEX_EMBEDDING_MODEL", "all-MiniLM-L6-v2")
     done = _run("text")
     assert done.returncode == 8
-    assert b"cortex model install" in done.stderr
+    assert b"Remove embedding_model from the settings" in done.stderr

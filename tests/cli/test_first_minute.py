@@ -41,13 +41,8 @@ def test_elsewhere_it_is_the_help_or_json(shell: Shell) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [True, False])
-def test_the_tour_shows_everything_and_leaves_nothing(shell: Shell, model: bool, tmp_path: Path) -> None:
-    missing = {"CORTEX_MODELS_DIR": str(tmp_path / "none"), "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
-    without = {} if model else {**missing, "CORTEX_FETCH_MODEL": "false"}
-    touring = Shell(
-        shell.home, shell.project, TMPDIR=str(tmp_path), CORTEX_DATABASE_URL="postgresql://nowhere/x", **without
-    )
+def test_the_tour_shows_everything_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
+    touring = Shell(shell.home, shell.project, TMPDIR=str(tmp_path), CORTEX_DATABASE_URL="postgresql://nowhere/x")
     done = touring.run("tour")
     assert done.returncode == 0, done.stderr
     for words in ("$ cortex capture", "$ cortex recall", "We chose PostgreSQL", "REJECT", "claude mcp add cortex"):

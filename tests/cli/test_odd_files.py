@@ -11,7 +11,6 @@ import pytest
 from odd_files import put
 
 from forking import cortex_command
-from helpers import MODELS
 
 KINDS = ("pipe", "link to a device", "huge file")
 # Address space, which loaded libraries take most of; a whole huge file would not fit.
@@ -24,7 +23,7 @@ def ended(home: Path, project: Path, *words: str, given: str = os.devnull) -> su
         return subprocess.run(
             ["sh", "-c", f'ulimit -v {_MOST_MEMORY}; exec "$@"', "sh", *cortex_command(), *words],
             cwd=project,
-            env={**os.environ, "CORTEX_HOME": str(home), "CORTEX_MODELS_DIR": str(MODELS)},
+            env={**os.environ, "CORTEX_HOME": str(home)},
             stdin=stdin,
             capture_output=True,
             text=True,

@@ -262,11 +262,7 @@ def test_what_leaves_this_machine_is_told_and_no_key_is(run: Run, monkeypatch: p
 @pytest.mark.parametrize(
     ("variables", "wrong", "told"),
     [
-        (
-            {"CORTEX_MODELS_DIR": "/nowhere/at/all", "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"},
-            "embedding model",
-            "cortex model install",
-        ),
+        ({"CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}, "embedding model", "Remove embedding_model"),
         ({"CORTEX_LLM_PROVIDER": "openai", "CORTEX_LLM_MODEL": "m"}, "language model", "CORTEX_LLM_API_KEY"),
         (
             {

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 from endpoint import Endpoint
-from model_folders import export, unpack
+from model_folders import export, with_weights
 
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.mlx import MlxBackend
@@ -31,20 +30,16 @@ UNICODE = ["naïve café", "日本語のテキスト", "🎉 emoji", "a\u0000b",
 Opener = Callable[[], Backend]
 
 
-@pytest.fixture(scope="module", params=["onnx int8", "onnx fp32", "folder", "openai", "sentence_transformers", "mlx"])
-def opener(
-    request: pytest.FixtureRequest, package: Path, built: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Opener]:
+@pytest.fixture(scope="module", params=["onnx", "folder", "openai", "sentence_transformers", "mlx"])
+def opener(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opener]:
     """Makes backends of one kind."""
     folder = tmp_path_factory.mktemp("model")
     with ExitStack() as stack:
         match request.param:
-            case "onnx int8":
-                yield lambda: OnnxBackend(built)
-            case "onnx fp32":
-                yield lambda: OnnxBackend(built, "fp32")
+            case "onnx":
+                yield OnnxBackend
             case "folder":
-                export(package, folder)
+                export(folder)
                 yield lambda: OnnxFolderBackend(folder)
             case "openai":
                 endpoint = stack.enter_context(Endpoint())
@@ -56,12 +51,12 @@ def opener(
             case "sentence_transformers":
                 if not find_spec("sentence_transformers"):
                     pytest.skip("sentence-transformers is not installed: it brings torch, which development does not")
-                unpack(package, folder)
+                with_weights(folder)
                 yield lambda: SentenceTransformersBackend(str(folder))
             case _:
                 if not find_spec("mlx"):
                     pytest.skip("MLX is not installed: it is made for Apple silicon")
-                unpack(package, folder)
+                with_weights(folder)
                 yield lambda: MlxBackend(str(folder))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_folders import export, unpack
+from model_folders import WIDTH, describe, export
 
 from cortex_py.config import Settings, load_settings
 from cortex_py.embedding.backends import registry as backends
@@ -39,8 +39,8 @@ HEAVY = {
 
 
 @pytest.fixture(scope="module")
-def exported(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return export(package, tmp_path_factory.mktemp("exported"))
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(tmp_path_factory.mktemp("exported"))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ from cortex_py.embedding.service import EmbeddingService
 for backend in ("onnx", {str(exported)!r}):
     with EmbeddingService(backend=backend) as service:
         info, health = service.info(), service.health()
-        assert not info.model_loaded and info.dimensions == 384 and info.fingerprint
+        assert not info.model_loaded and info.dimensions and info.fingerprint
         assert info.extras["onnx_available"] and "mlx_available" in info.extras
         assert health.status == "healthy" and set(health.backends_available) == {set(BACKENDS)!r}
 """
@@ -143,7 +143,7 @@ def test_mlx_is_available_on_apple_silicon(monkeypatch: pytest.MonkeyPatch) -> N
     assert available_backends()["mlx"]
 
 
-def test_each_name_opens_its_backend(exported: Path, package: Path, tmp_path: Path) -> None:
+def test_each_name_opens_its_backend(exported: Path) -> None:
     assert isinstance(open_backend(), OnnxBackend)
     for settings in (
         _settings(embedding_backend=str(exported)),
@@ -159,14 +159,11 @@ def test_each_name_opens_its_backend(exported: Path, package: Path, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("everything_installed")
-def test_settings_reach_the_backend(package: Path, tmp_path: Path) -> None:
-    folder = unpack(package, tmp_path, "config.json", "sentence_bert_config.json", "vocab.txt")
+def test_settings_reach_the_backend(tmp_path: Path) -> None:
+    folder = describe(tmp_path)
     backend = open_backend("sentence_transformers", _settings(embedding_model=str(folder), threads=3))
     assert isinstance(backend, SentenceTransformersBackend)
-    assert (backend.model_name, backend.dimensions, backend.max_tokens) == (folder.name, 384, 256)
-    fp32 = open_backend("onnx", _settings(models_dir=str(tmp_path / "none"), precision="fp32"))
-    with pytest.raises(EmbeddingError, match=r"fp32.*none"):
-        _ = fp32.fingerprint
+    assert (backend.model_name, backend.dimensions, backend.max_tokens) == (folder.name, WIDTH, 256)
 
 
 def test_a_name_that_is_neither_is_refused() -> None:
@@ -213,7 +210,7 @@ def test_a_build_without_cuda_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     spec.submodule_search_locations = [str(tmp_path)]
     monkeypatch.setattr(backends, "find_spec", lambda _: spec)
     with pytest.raises(ConfigurationError, match=r"onnxruntime is built without it.*onnxruntime-gpu") as caught:
-        open_backend("onnx", _settings(embedding_device="cuda", precision="fp32"))
+        open_backend("onnx_folder", _settings(embedding_device="cuda"))
     assert caught.value.field == "embedding_device"
     with pytest.raises(ConfigurationError, match=r"torch is built without it.*build of torch for CUDA"):
         open_backend("sentence_transformers", _settings(embedding_device="cuda"))
@@ -222,30 +219,24 @@ def test_a_build_without_cuda_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("cuda_builds")
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends.ctypes, "CDLL", _no_driver)
-    for name in ("onnx", "sentence_transformers"):
+    for name in ("onnx_folder", "sentence_transformers"):
         with pytest.raises(ConfigurationError, match=r"no NVIDIA driver \((libcuda\.so\.1|nvcuda\.dll)\)"):
-            open_backend(name, _settings(embedding_device="cuda", precision="fp32"))
+            open_backend(name, _settings(embedding_device="cuda"))
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("cuda_builds")
-def test_where_all_is_there_the_backend_is_for_the_card(
-    monkeypatch: pytest.MonkeyPatch, built: Path, exported: Path
-) -> None:
+def test_where_all_is_there_the_backend_is_for_the_card(monkeypatch: pytest.MonkeyPatch, exported: Path) -> None:
     monkeypatch.setattr(backends.ctypes, "CDLL", lambda _: object())
     assert missing_for_cuda("torch") is None
-    settings = _settings(embedding_device="cuda", precision="fp32", models_dir=str(built))
-    plain = _settings(models_dir=str(built), embedding_model="all-MiniLM-L6-v2")
-    on_card, beside = open_backend("onnx", settings), open_backend("onnx", plain)
-    assert on_card.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:fp32.1:cuda"
-    assert beside.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
-    assert open_backend(str(exported), settings).fingerprint.endswith(":cuda")
+    on_card = open_backend(str(exported), _settings(embedding_device="cuda"))
+    assert on_card.fingerprint == open_backend(str(exported)).fingerprint + ":cuda"
     assert not on_card.loaded
 
 
 @pytest.mark.usefixtures("cuda_builds")
-def test_the_8_bit_model_is_not_for_cards() -> None:
-    with pytest.raises(ConfigurationError, match=r"8-bit.*precision to fp32"):
+def test_the_shipped_model_is_not_for_cards() -> None:
+    with pytest.raises(ConfigurationError, match=r"comes with Cortex is made for processors.*another backend"):
         open_backend("onnx", _settings(embedding_device="cuda"))
 
 
@@ -256,8 +247,8 @@ def test_a_backend_that_uses_no_card_says_so() -> None:
 
 
 @pytest.mark.skipif(missing_for_cuda("onnxruntime") is None, reason="this machine can compute on a card")
-def test_a_card_that_does_not_start_is_an_error_not_a_slow_answer(built: Path, exported: Path) -> None:
-    for backend in (OnnxBackend(built, "fp32", device="cuda"), OnnxFolderBackend(exported, device="cuda")):
-        with pytest.raises(EmbeddingError, match="CUDA provider did not start"):
-            backend.embed(["x"])
-        assert not backend.loaded
+def test_a_card_that_does_not_start_is_an_error_not_a_slow_answer(exported: Path) -> None:
+    backend = OnnxFolderBackend(exported, device="cuda")
+    with pytest.raises(EmbeddingError, match="CUDA provider did not start"):
+        backend.embed(["x"])
+    assert not backend.loaded

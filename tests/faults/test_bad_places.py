@@ -17,7 +17,6 @@ from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreT
 from cortex_py.store.sqlite import open_sqlite
 from nobody import run_as_nobody
 
-from helpers import MODELS
 from stub_backend import StubBackend
 
 
@@ -139,7 +138,3 @@ def test_bad_settings_are_named(home: Path, project: Path, text: str) -> None:
     (home / "config.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"config\.toml"):
         Cortex.open(home, project=project)
-
-
-def test_the_model_used_by_tests_is_installed() -> None:
-    assert any(MODELS.rglob("*.onnx")), "run `make setup`"

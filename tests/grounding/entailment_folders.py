@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from onnx_writer import FLOAT, GraphWriter
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter
 
 INT64 = 7
 CLS, SEP, PAD, YES, NO, WORD = range(6)

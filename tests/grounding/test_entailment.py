@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from entailment_folders import CLS, INT64, NO, PAIRED, SEP, YES, write_config, write_graph, write_tokeniser
+from onnx_writer import FLOAT, GraphWriter
 from tokenizers import processors
 
 from cortex_py.embedding.backends.onnx_folder import Signature, Slot
-from cortex_py.embedding.install.onnx_writer import FLOAT, GraphWriter
 from cortex_py.errors import ConfigurationError, ModelCorrupt
 from cortex_py.grounding.judges.entailment import EntailmentModel, _output
 

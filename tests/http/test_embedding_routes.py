@@ -301,7 +301,7 @@ def test_where_there_is_a_token_it_is_the_caller(opened: Opens) -> None:
 
 @each("path", POSTED)
 def test_a_model_that_is_not_usable_or_fails(asking: Asks, path: str) -> None:
-    told = "Run `cortex model install`."
+    told = "Install it."
     for error, missing, status, words in (
         (ModelMissing("The model is not there.", remedy=told), True, 503, told),
         (ModelCorrupt("The model is damaged.", remedy=told), True, 503, told),

@@ -68,7 +68,7 @@ def test_refusals_are_the_errors_of_the_client(opened: Opens, served: Serves) ->
     class Missing(StubBackend):
         @property
         def fingerprint(self) -> str:
-            raise ModelMissing("The model is not there.", remedy="Run `cortex model install`.")
+            raise ModelMissing("The model is not there.", remedy="Install it.")
 
     with _client(served(opened(limiter=SlidingWindow(1)))) as client:
         for wrong in ({"model": "gpt-9"}, {"input": [1, 2]}, {"input": ""}, {"dimensions": 64}):
@@ -83,4 +83,4 @@ def test_refusals_are_the_errors_of_the_client(opened: Opens, served: Serves) ->
     with _client(served(opened(Missing()))) as client, pytest.raises(openai.InternalServerError) as failed:
         client.embeddings.create(input="one", model="stub")
     assert (failed.value.status_code, failed.value.code) == (503, "INTERNAL_ERROR")
-    assert "cortex model install" in failed.value.message
+    assert "Install it." in failed.value.message

@@ -118,8 +118,7 @@ def test_a_damaged_store_is_told(home: Path, project: Path, mode: str) -> None:
 def without_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
     (project / "README.md").write_text("# Shop\n", "utf-8")
-    models = {"CORTEX_MODELS_DIR": str(tmp_path_factory.mktemp("models")), "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
-    with http_server(home, project, **models) as server:
+    with http_server(home, project, CORTEX_EMBEDDING_MODEL="all-MiniLM-L6-v2") as server:
         yield server.mcp, str(project)
 
 
@@ -133,7 +132,7 @@ def test_without_a_model_words_are_stored_and_searched(without_model: tuple[str,
         found = caller.call("search_context", project_id=id, query="prices")
         assert "rise in May" in str(found)
         assert "words only" in found["message"]
-        assert "cortex model install" in found["message"]
+        assert "Remove embedding_model from the settings" in found["message"]
 
 
 def _fail_with(error: Exception, cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,11 +179,11 @@ def test_without_its_model_the_service_is_unhealthy_and_says_why(tools_over: Too
     assert isinstance(health, models.HealthStatusResponse)
     assert health.status == "unhealthy"
     assert health.problem is not None
-    assert "cortex model install" in health.problem
+    assert "install Cortex again" in health.problem
     assert asyncio.run(tools.model_info())["model_loaded"] is False
     answer = asyncio.run(tools.embedding_generate("x"))
     assert answer["code"] == "INTERNAL_ERROR"
-    assert answer["details"]["remedy"] == "Run `cortex model install`."
+    assert answer["details"]["remedy"] == "It comes with the package: install Cortex again."
 
 
 # Errors

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.shipped_model import SHIPPED
 from cortex_py.errors import EmbeddingError
 from cortex_py.mcp.server import build_server
 
-from clients import CURRENT, MODES, Caller, connected, served
-from helpers import MODELS
+from clients import CURRENT, MODES, Caller, connected
 from stub_backend import StubBackend
 
-MINILM = "all-MiniLM-L6-v2"  # may be missing; the model that ships never is
 INVOICES = "The invoices are rendered by WeasyPrint"
 
 
@@ -24,14 +24,14 @@ def _none(models: Path) -> str:
 
 
 def _cut(models: Path) -> str:
-    shutil.copytree(MODELS, models)
+    shutil.copytree(SHIPPED, models)
     graph = next(models.glob("*/int8.onnx"))
     graph.write_bytes(graph.read_bytes()[:-1])
     return "is damaged"
 
 
 def _garbage(models: Path) -> str:
-    shutil.copytree(MODELS, models)
+    shutil.copytree(SHIPPED, models)
     next(models.glob("*/int8.onnx")).write_bytes(b"not a model")
     return "is damaged"
 
@@ -44,9 +44,10 @@ def test_words_are_stored_and_searched_and_it_is_said(
 ) -> None:
     why = spoil(tmp_path / "models")
     (project / "README.md").write_text("# Shop\n\nSells umbrellas.\n", "utf-8")
-    with served(
-        "stdio", mode, home, project, CORTEX_MODELS_DIR=str(tmp_path / "models"), CORTEX_EMBEDDING_MODEL=MINILM
-    ) as caller:
+    with (
+        Cortex.open(home, project=project, backend=OnnxBackend(tmp_path / "models")) as cortex,
+        connected(build_server(cortex), mode) as caller,
+    ):
         kept = caller.call("subcog_capture", content=INVOICES, namespace="decisions")["id"]
         opened = caller.call("initialize_context", project_path=str(project))
         assert opened["contexts_created"] == 1
@@ -85,7 +86,7 @@ def models(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cortex(home: Path, project: Path, models: Path) -> Iterator[Cortex]:
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as opened:
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as opened:
         yield opened
 
 
@@ -100,7 +101,7 @@ def test_vectors_are_filled_in_once_the_model_is_there(cortex: Cortex, client: C
     kept = client.call("subcog_capture", content=INVOICES, namespace="decisions")["id"]
     asked = {"query": "how do we make the bills for customers", "mode": "vector"}
     assert "message" in client.call("subcog_recall", **asked)
-    shutil.copytree(MODELS, models)
+    shutil.copytree(SHIPPED, models)
     if by == "upkeep":
         cortex.upkeep()
     else:

@@ -250,8 +250,7 @@ def test_a_language_model_that_leaves_a_fact_out_is_told(asking: Cortex, chat_se
 @pytest.fixture(scope="module")
 def without_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home, project = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("project")
-    models = {"CORTEX_MODELS_DIR": str(tmp_path_factory.mktemp("models")), "CORTEX_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
-    with http_server(home, project, **models) as server:
+    with http_server(home, project, CORTEX_EMBEDDING_MODEL="all-MiniLM-L6-v2") as server:
         yield server.mcp
 
 

@@ -14,25 +14,34 @@ from cortex_py import Cortex, NewMemory
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.embedding.install.model_files import RECALL, SHIPPED
-from cortex_py.errors import ModelMismatch
+from cortex_py.embedding.shipped_model import FORMER, RECALL
+from cortex_py.errors import ModelMismatch, ModelMissing
 
 from forking import python_command
-from helpers import MODELS
+from stub_backend import StubBackend
 
 TEXT = "The invoices are rendered by WeasyPrint"
 QUESTION = "which library makes the PDF files of bills"
 OTHERS = 300
 
 
+class Former(StubBackend):
+    """The model that earlier versions installed, by its name and the form of its vectors."""
+
+    name = "onnx"
+    model_name = FORMER
+    dimensions = 384
+    fingerprint = "all-MiniLM-L6-v2:53aa51172d14:int8.1"
+
+
 @pytest.fixture(scope="module")
 def former() -> Backend:
-    return OnnxBackend(MODELS)
+    return Former()
 
 
 @pytest.fixture(scope="module")
 def shipped() -> Backend:
-    return OnnxBackend(SHIPPED, model=RECALL)
+    return OnnxBackend()
 
 
 def _vectors(cortex: Cortex) -> tuple[int, int]:
@@ -118,12 +127,33 @@ def test_a_killed_move_is_continued(old_home: Path, project: Path, shipped: Back
         assert cortex.memories.recall(QUESTION).results[0].memory.content == TEXT
 
 
-def test_a_store_of_a_model_that_was_chosen_does_not_move(home: Path, project: Path, former: Backend) -> None:
+@pytest.mark.parametrize("again", ["upkeep", "reindex"])
+def test_a_store_whose_settings_name_the_former_model_says_that_it_is_gone_and_keeps_all(
+    home: Path, project: Path, former: Backend, again: str
+) -> None:
     with Cortex.open(home, project=project, backend=former) as cortex:
-        cortex.memories.capture(TEXT)
-    with Cortex.open(home, project=project, embedding_model="all-MiniLM-L6-v2") as cortex:
+        kept = cortex.memories.capture(TEXT)
+    with Cortex.open(home, project=project, embedding_model=FORMER) as cortex:
         assert _vectors(cortex) == (1, 0)
-        assert cortex.memories.recall(QUESTION).results[0].memory.content == TEXT
+        page = cortex.memories.recall("invoices")
+        assert [hit.memory.content for hit in page.results] == [TEXT]
+        assert "all-MiniLM-L6-v2 is not part of Cortex any more" in page.warnings[0]
+        assert "Remove embedding_model from the settings" in page.warnings[0]
+        new = cortex.memories.capture("Parcels are weighed on Fridays")
+        with pytest.raises(ModelMissing):
+            cortex.memories.reindex()
+        assert cortex.memories.fill_vectors() == 0
+        assert _vectors(cortex) == (1, 1)
+    with Cortex.open(home, project=project) as cortex:  # without the setting
+        if again == "upkeep":
+            cortex.upkeep()
+        else:
+            cortex.memories.reindex()
+        assert _vectors(cortex) == (2, 0)
+        page = cortex.memories.recall(QUESTION)
+        assert page.results[0].memory.id == kept.id
+        assert cortex.memories.get(new.id).content == "Parcels are weighed on Fridays"
+        assert page.warnings == ()
 
 
 @pytest.mark.slow
@@ -138,8 +168,8 @@ def test_a_store_that_cannot_be_written_is_searched_by_words(
         assert any("words only" in warning for warning in page.warnings)
 
 
-def test_new_homes_use_the_model_that_ships(home: Path, project: Path, tmp_path: Path) -> None:
-    with Cortex.open(home, project=project, models_dir=tmp_path / "none") as cortex:
+def test_new_homes_use_the_model_that_ships(home: Path, project: Path) -> None:
+    with Cortex.open(home, project=project) as cortex:
         assert cortex.backend.model_name == RECALL
         cortex.memories.capture(TEXT)
         assert cortex.memories.recall(QUESTION).results[0].memory.content == TEXT

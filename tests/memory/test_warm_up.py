@@ -58,7 +58,7 @@ def test_an_endpoint_is_not_asked(home: Path, project: Path) -> None:
 
 
 def test_a_store_without_a_model_is_warmed_up_too(home: Path, project: Path, tmp_path: Path) -> None:
-    with Cortex.open(home, project=project, models_dir=tmp_path, embedding_model="all-MiniLM-L6-v2") as cortex:
+    with Cortex.open(home, project=project, embedding_model="all-MiniLM-L6-v2") as cortex:
         cortex.memories.warm_up()
         assert cortex.memories.recall().total == 0
 

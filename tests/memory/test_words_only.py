@@ -10,13 +10,12 @@ import pytest
 
 from cortex_py import Cortex
 from cortex_py.clock import Limit, apply_limit
+from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.embedding.shipped_model import SHIPPED
 from cortex_py.errors import DeadlineExceeded, ModelMissing
 from llm.chat_server import ChatServer, dripping
 from timing import no_hang
 
-from helpers import MODELS
-
-MINILM = "all-MiniLM-L6-v2"  # may be missing; the model that ships never is
 TEXT = "The invoices are rendered by WeasyPrint"
 
 
@@ -32,7 +31,7 @@ def models(tmp_path: Path) -> Path:
 
 def test_words_work_without_a_model(home: Path, project: Path, models: Path) -> None:
     (project / "README.md").write_text("# Shop\n\nSells umbrellas.\n", "utf-8")
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as cortex:
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as cortex:
         kept = cortex.memories.capture(TEXT)
         cortex.contexts.initialize(mode="light")
         for mode in ("hybrid", "vector", "text"):
@@ -62,9 +61,9 @@ def test_a_question_waits_for_an_endpoint_no_longer_than_its_call_may_take(home:
 
 @pytest.mark.parametrize("by", ["upkeep", "reindex"])
 def test_vectors_follow_once_the_model_is_there(home: Path, project: Path, models: Path, by: str) -> None:
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as cortex:
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as cortex:
         cortex.memories.capture(TEXT)
-        shutil.copytree(MODELS, models)
+        shutil.copytree(SHIPPED, models)
         cortex.upkeep() if by == "upkeep" else cortex.memories.reindex()
         assert _waiting(cortex) == 0
         page = cortex.memories.recall("how do we make the bills for customers")
@@ -73,12 +72,12 @@ def test_vectors_follow_once_the_model_is_there(home: Path, project: Path, model
 
 
 def test_a_damaged_model_is_as_none(home: Path, project: Path, models: Path) -> None:
-    shutil.copytree(MODELS, models)
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as cortex:
+    shutil.copytree(SHIPPED, models)
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as cortex:
         kept = cortex.memories.capture(TEXT)
     graph = next(models.glob("*/int8.onnx"))
     graph.write_bytes(graph.read_bytes()[:-1])
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as cortex:
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as cortex:
         cortex.memories.capture("The invoices are sent on Fridays")
         page = cortex.memories.recall("invoices")
         assert len(page.results) == 2
@@ -91,12 +90,12 @@ def test_a_damaged_model_is_as_none(home: Path, project: Path, models: Path) -> 
 def test_an_import_waits_for_its_vectors(home: Path, project: Path, tmp_path: Path, models: Path) -> None:
     lines = tmp_path / "notes.jsonl"
     lines.write_text(json.dumps({"content": TEXT, "namespace": "decisions"}) + "\n", "utf-8")
-    with Cortex.open(home, project=project, models_dir=models, embedding_model=MINILM) as cortex:
+    with Cortex.open(home, project=project, backend=OnnxBackend(models)) as cortex:
         cortex.backups.import_from([lines])
         assert [hit.memory.content for hit in cortex.memories.recall("invoices").results] == [TEXT]
         assert _waiting(cortex) == 1
         saved = cortex.backups.create("without vectors")
-        shutil.copytree(MODELS, models)
+        shutil.copytree(SHIPPED, models)
         cortex.backups.restore(saved.id)
         assert _waiting(cortex) == 0
         assert cortex.memories.recall("how are bills made").warnings == ()

@@ -41,7 +41,7 @@ GIVEN_BACK = frozenset((
     "template render",
 ))  # fmt: skip
 # What an operator makes for others, printed and not kept; commands that serve until they are stopped.
-NOT_RUN = frozenset(("serve", "ui", "license issue", "model install"))
+NOT_RUN = frozenset(("serve", "ui", "license issue"))
 
 
 @pytest.fixture

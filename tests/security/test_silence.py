@@ -15,7 +15,7 @@ import pytest
 from timing import MINUTE
 
 from clients import CURRENT, connected
-from helpers import MODELS, git
+from helpers import git
 from hook_runs import DATABASE, processes_of, wait_for
 from servers import http_server
 
@@ -80,7 +80,6 @@ def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: Path, project
     # Nothing of whoever runs the tests: libraries are quieter where `CI` is set, and the home is a new one.
     for name in os.environ.keys() - {"PATH", "HOME", "CORTEX_HOME", "PYTEST_CURRENT_TEST"}:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("CORTEX_MODELS_DIR", str(MODELS))
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

@@ -1,6 +1,6 @@
 """Builds the training data: the same bytes from the same snapshots and packages.
 
-    python training/build_data.py SNAPSHOTS WHEELS DATA OUT
+    python training/cortex_recall/build_data.py SNAPSHOTS WHEELS DATA OUT
 
 SNAPSHOTS holds git copies of the repositories that `conversations.py`, `notes.py` and `functions.py` name
 (owner+name/repo), WHEELS the packages whose functions are taken, DATA the public data of the benchmarks (CoSQA's

@@ -1,6 +1,6 @@
 """What a model's vectors alone are worth on public data that was not trained on: likeness, code, conversations.
 
-    python training/evaluate.py [--model cortex-recall] [--models FOLDER] [--precision int8] [sts code talks sessions]
+    python training/cortex_recall/evaluate.py [--models FOLDER] [sts code talks sessions]
 
 Reads the data of the benchmarks. STS-B: Spearman's rank correlation of cosine and score. CoSQA: MRR@10 and recall@10 of
 the right function among all. LoCoMo: the share of the answering turns among the first ten, in its own conversation, by
@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from cortex_py.config import load_settings
 from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.install.model_files import RECALL, SHIPPED
+from cortex_py.embedding.shipped_model import SHIPPED
 from cortex_py.memory.text import chunk
 
 from datasets import locomo, longmemeval, read_lines
@@ -120,13 +119,10 @@ def sessions(model: OnnxBackend) -> Iterator[tuple[str, float]]:
 def main() -> None:
     measures = {"sts": sts, "code": code, "talks": talks, "sessions": sessions}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--model", default=RECALL)
-    parser.add_argument("--models", type=Path, help="where the model's folder is")
-    parser.add_argument("--precision", choices=("int8", "fp32"), default="int8")
+    parser.add_argument("--models", type=Path, default=SHIPPED, help="where the model's folder is")
     parser.add_argument("measure", nargs="*", help=f"any of {', '.join(measures)}")
     given = parser.parse_args()
-    place = given.models or (SHIPPED if given.model == RECALL else load_settings().models_dir)
-    model = OnnxBackend(place, given.precision, model=given.model)
+    model = OnnxBackend(given.models)
     print(model.fingerprint, flush=True)
     for name in given.measure or measures:
         for figure, value in measures[name](model):

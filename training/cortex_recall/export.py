@@ -1,9 +1,10 @@
-"""Writes a trained encoder in the form that ships: 8-bit graph, vocabulary, manifest.
+r"""Writes a trained encoder in the form that ships: 8-bit graph, vocabulary, manifest.
 
-    python training/export.py --folder FOLDER --data DATA --weights OUT/minilm-b --models MODELS [--base-share 0.2]
+    python training/cortex_recall/export.py --folder FOLDER --data DATA --weights OUT/minilm-b \
+        --models MODELS [--base-share 0.2]
 
 FOLDER holds the packed base, DATA is the training data, on whose texts the activations are measured. `--base-share`
-mixes the base's weights into the trained ones. With `--float`, the graph in 32-bit floats is written as well.
+mixes the base's weights into the trained ones.
 """
 
 from __future__ import annotations
@@ -13,20 +14,24 @@ import hashlib
 import json
 import lzma
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 
-from cortex_py.embedding.install.model_files import RECALL, write_model
-from cortex_py.embedding.install.onnx_graph import float_graph, integer_graph
-from cortex_py.embedding.install.quantization import MINILM, Activation, Calibration
 from encoder import LAYERS, Base, Encoder, read_base, read_parts
+from onnx_graph import integer_graph
+from onnx_writer import Message
+from quantization import MINILM, Activation, Calibration
 
+from cortex_py.embedding.shipped_model import DIMENSIONS, RECALL, Manifest
+
+# Increase this by hand whenever the graph computes other numbers from the same weights.
+RECIPE = 1
 TEXTS = 1500
 # Channels of the feed-forward part beyond this are multiplied in float; all others stay well below.
 FLOAT_FROM = 11.0
@@ -103,6 +108,26 @@ def calibrate(base: Base, texts: list[list[int]]) -> Calibration:
     )
 
 
+def write_model(folder: Path, graph: Message, vocabulary: bytes, weights_sha256: str) -> Manifest:
+    """Write a graph, its vocabulary and its manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = b"".join(graph.parts())
+    (folder / "int8.onnx").write_bytes(content)
+    (folder / "vocab.txt").write_bytes(vocabulary)
+    manifest = Manifest(
+        name=RECALL,
+        weights_sha256=weights_sha256,
+        precision="int8",
+        recipe=RECIPE,
+        dimensions=DIMENSIONS,
+        graph_sha256=hashlib.sha256(content).hexdigest(),
+        graph_bytes=len(content),
+        vocabulary_sha256=hashlib.sha256(vocabulary).hexdigest(),
+    )
+    (folder / "int8.json").write_text(json.dumps(asdict(manifest), indent=2))
+    return manifest
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--folder", type=Path, required=True, help="where the packed base is")
@@ -110,7 +135,6 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True, help="the trained weights, without .part0")
     parser.add_argument("--models", type=Path, required=True, help="the model's folder is made in here")
     parser.add_argument("--base-share", type=float, default=0.0)
-    parser.add_argument("--float", action="store_true")
     given = parser.parse_args()
     base = mixed(read_base("minilm", given.folder), read_parts(given.weights), given.base_share)
     calibration = calibrate(base, sample(given.data, base))
@@ -121,9 +145,7 @@ def main() -> None:
     with np.load(given.folder / "minilm.npz") as kept:
         vocabulary = bytes(kept["vocabulary"])
     weights = digest.hexdigest()
-    print(write_model(given.models, RECALL, "int8", integer_graph(base.tensors, calibration), vocabulary, weights))
-    if given.float:
-        print(write_model(given.models, RECALL, "fp32", float_graph(base.tensors), vocabulary, weights))
+    print(write_model(given.models / RECALL, integer_graph(base.tensors, calibration), vocabulary, weights))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The MiniLM encoder as an ONNX graph: token ids and mask in, one pooled vector per text out.
 
-Attention, normalisation and activation are single fused nodes of onnxruntime. The 8-bit form differs from the float
-form only in its matrix products and its word table, as `quantization` defines. The output is not normalised.
+Attention, normalisation and activation are single fused nodes of onnxruntime. Matrix products and the word table are in
+8 bits, as `quantization` defines. The output is not normalised.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx_writer import FLOAT, INT32, GraphWriter, Message
+from quantization import Activation, Calibration, quantize_columns, quantize_rows
 
-from .onnx_writer import FLOAT, INT32, GraphWriter, Message
-from .quantization import MINILM, Activation, Calibration, quantize_columns, quantize_rows
-
-__all__ = ["INPUT_IDS", "INPUT_MASK", "Tensors", "float_graph", "integer_graph"]
+__all__ = ["Tensors", "integer_graph"]
 
 Tensors = Mapping[str, NDArray[np.float32]]
 
@@ -27,18 +26,9 @@ _POSITIONS = 256
 _EPSILON = 1e-12
 
 
-def float_graph(tensors: Tensors) -> Message:
-    """The model as it was trained, in 32-bit floats."""
-    return _encoder(_FloatParts(GraphWriter(), tensors))
-
-
-def integer_graph(tensors: Tensors, calibration: Calibration = MINILM) -> Message:
-    """The model with 8-bit matrix products and an 8-bit word table."""
-    return _encoder(_IntegerParts(GraphWriter(), tensors, calibration))
-
-
-def _encoder(parts: _FloatParts) -> Message:
-    graph = parts.graph
+def integer_graph(tensors: Tensors, calibration: Calibration) -> Message:
+    graph = GraphWriter()
+    parts = _Parts(graph, tensors, calibration)
     hidden = _embeddings(parts)
     for layer in range(_LAYERS):
         hidden = _layer(parts, layer, hidden)
@@ -50,7 +40,7 @@ def _encoder(parts: _FloatParts) -> Message:
     return graph.model([(INPUT_IDS, INT32, shape), (INPUT_MASK, INT32, shape)], (mean, FLOAT, ("texts", _WIDTH)))
 
 
-def _embeddings(parts: _FloatParts) -> str:
+def _embeddings(parts: _Parts) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = "embeddings"
     words = parts.words(tensors[f"{prefix}.word_embeddings.weight"])
@@ -76,7 +66,7 @@ def _embeddings(parts: _FloatParts) -> str:
     )
 
 
-def _layer(parts: _FloatParts, layer: int, hidden: str) -> str:
+def _layer(parts: _Parts, layer: int, hidden: str) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = f"encoder.layer.{layer}"
     projections = [f"{prefix}.attention.self.{name}" for name in ("query", "key", "value")]
@@ -92,7 +82,7 @@ def _layer(parts: _FloatParts, layer: int, hidden: str) -> str:
     return _add_and_normalise(parts, f"{prefix}.output", narrowed, hidden)
 
 
-def _add_and_normalise(parts: _FloatParts, prefix: str, change: str, hidden: str) -> str:
+def _add_and_normalise(parts: _Parts, prefix: str, change: str, hidden: str) -> str:
     return parts.graph.fused(
         "SkipLayerNormalization",
         change,
@@ -104,40 +94,17 @@ def _add_and_normalise(parts: _FloatParts, prefix: str, change: str, hidden: str
     )
 
 
-def _stored(parts: _FloatParts, name: str) -> str:
+def _stored(parts: _Parts, name: str) -> str:
     return parts.graph.constant(name, parts.tensors[name])
 
 
-class _FloatParts:
-    """The word table and the matrix products of the float form."""
+class _Parts:
+    """The word table and the matrix products in 8-bit integers."""
 
-    def __init__(self, graph: GraphWriter, tensors: Tensors, calibration: Calibration = MINILM) -> None:
+    def __init__(self, graph: GraphWriter, tensors: Tensors, calibration: Calibration) -> None:
         self.graph = graph
         self.tensors = tensors
         self.calibration = calibration
-
-    def words(self, table: NDArray[np.float32]) -> str:
-        return self.graph.node("Gather", self.graph.constant("words", table), INPUT_IDS)
-
-    def attention(self, layer: int, hidden: str, weights: NDArray[np.float32], bias: str) -> str:
-        stored = self.graph.constant(f"attention.{layer}", weights)
-        return self.graph.fused("Attention", hidden, stored, bias, INPUT_MASK, num_heads=_HEADS)
-
-    def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"attention_output.{layer}", self.calibration.attention_output, context, weights)
-
-    def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_input.{layer}", self.calibration.feed_forward_input, hidden, weights)
-
-    def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_output.{layer}", self.calibration.feed_forward_inner, inner, weights)
-
-    def _product(self, name: str, _: Activation, left: str, weights: NDArray[np.float32]) -> str:
-        return self.graph.node("MatMul", left, self.graph.constant(name, weights))
-
-
-class _IntegerParts(_FloatParts):
-    """The same in 8-bit integers."""
 
     def words(self, table: NDArray[np.float32]) -> str:
         integers, scales = quantize_rows(table)
@@ -152,11 +119,17 @@ class _IntegerParts(_FloatParts):
             "QAttention", rounded, stored, bias, scale, column_scales, INPUT_MASK, zero, num_heads=_HEADS
         )
 
+    def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str:
+        return self._product(f"attention_output.{layer}", self.calibration.attention_output, context, weights)
+
+    def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str:
+        return self._product(f"feed_forward_input.{layer}", self.calibration.feed_forward_input, hidden, weights)
+
     def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str:
         name = f"feed_forward_output.{layer}"
         channels = list(self.calibration.float_channels.get(layer, ()))
         if not channels:
-            return super().feed_forward_output(layer, inner, weights)
+            return self._product(name, self.calibration.feed_forward_inner, inner, weights)
         others = weights.copy()
         others[channels] = 0
         product = self._product(name, self.calibration.feed_forward_inner, inner, others)

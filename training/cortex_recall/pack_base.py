@@ -1,6 +1,6 @@
 """Packs what training starts from into a folder that is small enough to travel to the machine with the GPU.
 
-    python training/pack_base.py MINILM_WHEEL FOLDER [GRANITE_WHEEL]
+    python training/cortex_recall/pack_base.py MINILM_WHEEL FOLDER [GRANITE_WHEEL]
 
 MiniLM's layers travel in 16 bits and its word table as the 8-bit integers that ship; granite's package has 8 bits.
 """
@@ -12,11 +12,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-
-from cortex_py.embedding.install.quantization import quantize_rows
-from cortex_py.embedding.install.weights import read_source
+from base_weights import read_source
+from quantization import quantize_rows
 
 _TABLE = "embeddings.word_embeddings.weight"
 

@@ -7,8 +7,7 @@ to the float model over 2,150 texts that played no part in choosing the numbers:
 0.988. With scales taken from each input the reference texts gave 0.974 at worst, these 0.991.
 
 The numbers were measured on the float model over conversations, code, long chats and random token
-sequences; `tests/embedding/make_calibration.py` measures them again. A model with other weights has a
-`Calibration` of its own.
+sequences. A model with other weights has a `Calibration` of its own, which `export.py` measures.
 """
 
 from __future__ import annotations

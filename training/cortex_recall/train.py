@@ -1,6 +1,7 @@
-"""Trains the encoder: one command on a machine with a GPU, several runs over the same prepared data.
+r"""Trains the encoder: one command on a machine with a GPU, several runs over the same prepared data.
 
-    python training/train.py --base minilm --folder FOLDER --data DATA --out OUT --run first --run second:distill=2
+    python training/cortex_recall/train.py --base minilm --folder FOLDER --data DATA --out OUT \
+        --run first --run second:distill=2
 
 FOLDER holds the packed base, DATA is the file that `build_data.py` wrote. A run's settings are those of `Settings`.
 Each run writes its weights as OUT/<base>-<name>.part0, .part1 and its figures on held-out collections to
@@ -30,10 +31,9 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor
-
 from encoder import Base, Encoder, read_base, save_parts
 from sources import half
+from torch import Tensor
 
 QUERY_TOKENS, TEXT_TOKENS = 48, 128
 CANDIDATES = 24  # hard negatives come from the first of BM25 and of the base

@@ -77,13 +77,13 @@ def _decoded(content: bytes, source: str) -> str:
 
 def _service(home: str | None) -> EmbeddingService:
     from ..config import load_settings
-    from ..embedding.backends.registry import open_backend, open_service_backend
+    from ..embedding.backends.registry import open_backend
     from ..embedding.service import EmbeddingService
 
     settings = load_settings(home)
     # No rate limit: this is a person on their own machine.
     return EmbeddingService(
-        backend=open_service_backend(settings, open_backend(settings=settings)),
+        backend=open_backend(settings=settings),
         rate_limit=0,
         profile=settings.security_profile,
         max_text_length=settings.max_text_length,

@@ -47,17 +47,14 @@ class CommandSession:
     def open(self, *, needs_model: bool = False, **settings: Any) -> Cortex:
         """The library. On a terminal, the passphrase of an encrypted home is asked for.
 
-        `needs_model`: the embedding model is fetched if it is missing, and some of the memories that wait for their
-        vectors get them. A server would do that in the background.
+        `needs_model`: some of the memories that wait for their vectors get them. A server would do that in the
+        background.
         """
         if needs_model:
-            from .model_fetch import fetch_model_once
-
-            fetched = fetch_model_once(self)
             cortex = self.open(**settings)
             until = time.monotonic() + _FILL_SECONDS
             with contextlib.suppress(StoreReadOnly):
-                cortex.memories.fill_vectors(lambda: not fetched and time.monotonic() > until)
+                cortex.memories.fill_vectors(lambda: time.monotonic() > until)
             return cortex
         from ..app import Cortex
         from ..mcp.middleware.logs import PlainLines

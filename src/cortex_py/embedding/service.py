@@ -17,10 +17,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..clock import Clock, SystemClock
-from ..config import Profile, load_settings
+from ..config import Profile
 from ..errors import CortexError, EmbeddingError, InvalidInput
 from .backends.backend import Backend
-from .backends.registry import available_backends, open_backend, open_service_backend
+from .backends.registry import available_backends, open_backend
 from .backends.token_batches import normalize_rows
 from .batching import Batcher, Job
 from .cache import VectorCache, cache_key
@@ -339,10 +339,7 @@ class EmbeddingService:
 
 
 def _opened(name: str | None) -> Backend:
-    if name is not None:
-        return open_backend(name)
-    settings = load_settings()
-    return open_service_backend(settings, open_backend(settings=settings))
+    return open_backend(name)
 
 
 def _check_normalize(normalize: object) -> None:

@@ -81,8 +81,6 @@ def _next_steps(standing: _Standing) -> list[tuple[str, str]]:
     steps = []
     if standing.project is None:
         steps += [("cortex tour", "see in a minute how it works"), ("cortex init", "prepare this project")]
-    elif standing.model is None:
-        steps.append(("cortex model install", "search by meaning too"))
     steps.append(("cortex capture 'We use PostgreSQL' -n decisions", "remember something"))
     if standing.memories:
         steps.append(("cortex recall 'which database'", "find it again"))

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import click
 
-from ...config import load_settings
 from ..options import CommandSession, command, with_session
 from ..output import print_table, say
 
@@ -22,9 +21,6 @@ __all__ = ["tour_command"]
 
 _CODE = 'TAX = 0.19\n\n\ndef gross(net: float) -> float:\n    """The price with tax."""\n    return net * (1 + TAX)\n'
 _SETTINGS = "CORTEX_"
-_MODELS = "CORTEX_MODELS_DIR"
-# Whether a model that is missing may be fetched is for the person to say.
-_KEPT = (_MODELS, "CORTEX_FETCH_MODEL")
 
 # Heading, what it says, and the commands that show it.
 _STEPS: tuple[tuple[str, str, tuple[tuple[str, ...], ...]], ...] = (
@@ -57,10 +53,9 @@ def tour_command(session: CommandSession) -> None:
     if session.as_json:
         raise click.UsageError("tour has no JSON form. Leave out --json.")
     asks = sys.stdin.isatty() and sys.stdout.isatty()
-    models = load_settings(session.home).models_dir
     with tempfile.TemporaryDirectory(prefix="cortex-tour-", ignore_cleanup_errors=True) as folder:
         project = _make_project(Path(folder, "shop"))
-        with _own_settings(models):
+        with _without_settings():
             for number, (title, text, lines) in enumerate(_STEPS, 1):
                 _head(number, title, text)
                 for words in lines:
@@ -101,16 +96,14 @@ def _make_project(folder: Path) -> Path:
 
 
 @contextmanager
-def _own_settings(models: Path) -> Iterator[None]:
-    """Only the model of the person's own settings: their database, keys and addresses are not for a tour."""
+def _without_settings() -> Iterator[None]:
+    """Without the person's own settings: their database, keys and addresses are not for a tour."""
     before = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS)}
-    for name in before.keys() - _KEPT:
+    for name in before:
         del os.environ[name]
-    os.environ[_MODELS] = str(models)
     try:
         yield
     finally:
-        del os.environ[_MODELS]
         os.environ.update(before)
 
 

@@ -1,11 +1,7 @@
-"""The embedding backend that ships with Cortex: its own model, or all-MiniLM-L6-v2, on onnxruntime.
+"""The embedding backend that ships with Cortex: its own model, cortex-recall, on onnxruntime.
 
 Constructing it is cheap. The vocabulary is read when tokens are first counted; the runtime is imported and the graph
-loaded when something is first embedded. `install.model_files` knows where the models are.
-
-On `cuda` the float graph runs on an NVIDIA card with the GPU build of onnxruntime. That path follows the runtime's
-documentation and has not been run on a card. Its vectors have their own fingerprint, so they are never mixed with those
-of the processor.
+loaded when something is first embedded. `shipped_model` reads its files.
 """
 
 from __future__ import annotations
@@ -24,8 +20,16 @@ from typing import TYPE_CHECKING
 from ...clock import check_deadline
 from ...errors import EmbeddingError
 from ...jobs import ForkLock, Pool, is_in_background, renew_in_forks, report
-from ..install import model_files
-from ..install.model_files import DIMENSIONS, MAX_TOKENS, MODEL_NAME, Manifest, Precision
+from ..shipped_model import (
+    DIMENSIONS,
+    MAX_TOKENS,
+    RECALL,
+    SHIPPED,
+    Manifest,
+    checked_graph,
+    read_manifest,
+    read_vocabulary,
+)
 from ..wordpiece import WordPiece
 from .runtime import import_onnxruntime
 from .token_batches import group_by_length
@@ -41,8 +45,6 @@ __all__ = ["OnnxBackend", "open_session", "runtime_errors", "threads_beside_othe
 
 # Larger runs are no faster; they only take more memory and make a waiting query wait longer.
 _TOKENS_PER_RUN = 256
-# A card is idle between runs, and memory on it is plenty.
-_TOKENS_PER_CUDA_RUN = 32_768
 # Texts are tokenised by this many, so that a batch of any size holds few token lists at a time.
 _TEXTS_AT_ONCE = 512
 # How many callers of a server share the cores.
@@ -52,9 +54,9 @@ _HELPERS = Pool(_MOST_THREADS, "cortex-model")
 
 
 class OnnxBackend:
-    """Embeds texts with a model in `models_dir`. Safe to share between threads.
+    """Embeds texts with a model in the folder `models`. Safe to share between threads.
 
-    On the processor each run of the model has one thread, and a batch is shared out as runs of a few texts: two runs
+    Each run of the model has one thread, and a batch is shared out as runs of a few texts: two runs
     side by side do twice the work of one, while a second thread for the same run mostly waits.
     """
 
@@ -62,21 +64,10 @@ class OnnxBackend:
     dimensions = DIMENSIONS
     max_tokens = MAX_TOKENS
 
-    def __init__(
-        self,
-        models_dir: Path,
-        precision: Precision = "int8",
-        threads: int | None = None,
-        device: Device = "cpu",
-        *,
-        model: str = MODEL_NAME,
-    ) -> None:
+    def __init__(self, models: Path = SHIPPED, threads: int | None = None, *, model: str = RECALL) -> None:
         self.model_name = model
-        self._models_dir = models_dir
-        self._precision = precision
-        self._threads = (threads or _default_threads()) if device == "cpu" else 1
-        self._device = device
-        self._tokens_per_run = _TOKENS_PER_RUN if device == "cpu" else _TOKENS_PER_CUDA_RUN
+        self._models = models
+        self._threads = threads or _default_threads()
         self._loading = ForkLock()
         self._session: InferenceSession | None = None
         self.renew()
@@ -89,7 +80,7 @@ class OnnxBackend:
 
     @property
     def fingerprint(self) -> str:
-        return self._manifest.fingerprint if self._device == "cpu" else f"{self._manifest.fingerprint}:{self._device}"
+        return self._manifest.fingerprint
 
     @property
     def loaded(self) -> bool:
@@ -114,7 +105,7 @@ class OnnxBackend:
         """Fill in the vectors of some texts, from the first one on, in this thread and in helpers."""
         lengths = [len(ids) for ids in part]
         # Few texts are shared out evenly.
-        most = min(self._tokens_per_run, -(-sum(lengths) // self._threads))
+        most = min(_TOKENS_PER_RUN, -(-sum(lengths) // self._threads))
         batches = deque(group_by_length(lengths, most))
         done: list[int] = []
 
@@ -138,11 +129,11 @@ class OnnxBackend:
 
     @cached_property
     def _manifest(self) -> Manifest:
-        return model_files.read_manifest(self._models_dir, self._precision, self.model_name)
+        return read_manifest(self._models, self.model_name)
 
     @cached_property
     def _tokeniser(self) -> WordPiece:
-        return WordPiece(model_files.read_vocabulary(self._models_dir, self._manifest))
+        return WordPiece(read_vocabulary(self._models, self._manifest))
 
     def _run(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         import numpy as np
@@ -164,12 +155,12 @@ class OnnxBackend:
             if self._session is None:
                 with ThreadPoolExecutor(1, "cortex-check") as pool:
                     # Checked against the manifest of the reported fingerprint: a replaced graph is refused.
-                    checked = pool.submit(model_files.checked_graph, self._models_dir, self._manifest)
+                    checked = pool.submit(checked_graph, self._models, self._manifest)
                     # What else a first call needs is loaded meanwhile.
                     import_onnxruntime()
                     _ = self._tokeniser
                     graph = checked.result()
-                self._session = open_session(graph, 1, self._device, beside_others=True)
+                self._session = open_session(graph, 1, beside_others=True)
             return self._session
 
 

@@ -9,7 +9,6 @@ import ctypes
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ...config import Settings, load_settings
 from ...errors import ConfigurationError, extra_remedy
 from ...jobs import span
 from ...paths import expanded
-from ..install.model_files import MODEL_NAME, RECALL, SHIPPED
+from ..shipped_model import FORMER, RECALL
 from .backend import Backend
 
 if TYPE_CHECKING:
@@ -30,9 +29,7 @@ __all__ = [
     "TracedBackend",
     "available_backends",
     "missing_for_cuda",
-    "onnx_model",
     "open_backend",
-    "open_service_backend",
 ]
 
 # Name → the packages it needs.
@@ -128,62 +125,21 @@ def _opened(name: str, chosen: Settings, folder: Path | None) -> Backend:
 
             place = folder or expanded(_needed(chosen.embedding_model, name, "embedding_model"))
             return OnnxFolderBackend(place, threads, chosen.embedding_device)
-    return _open_onnx(chosen, onnx_model(chosen))
-
-
-def open_service_backend(settings: Settings, memory: Backend) -> Backend:
-    """The backend of the embedding service: all-MiniLM-L6-v2 where it is installed, else the one behind recall.
-
-    Its callers keep vectors elsewhere and may name the model, so a model that is there goes on being served.
-    """
-    if memory.name != "onnx":
-        return memory
-    name = settings.service_model
-    if name is None:
-        wanted = settings.models_dir / MODEL_NAME / f"{settings.precision}.json"
-        name = MODEL_NAME if wanted.is_file() else memory.model_name
-    name = _known_model(name, "service_model")
-    if name == memory.model_name:
-        return memory
-    backend = _open_onnx(replace(settings, precision="int8") if name == RECALL else settings, name)
-    return TracedBackend(backend) if settings.otel_endpoint else backend
-
-
-def onnx_model(settings: Settings) -> str:
-    """The model of the backend `onnx`: Cortex's own, which comes in 8 bits, or all-MiniLM-L6-v2."""
-    if settings.embedding_model is None:
-        return RECALL if settings.precision == "int8" else MODEL_NAME
-    name = _known_model(settings.embedding_model, "embedding_model")
-    if name == RECALL and settings.precision != "int8":
-        raise ConfigurationError(
-            f"The model {RECALL} is there in int8 only.",
-            remedy=f"Set precision to int8, or embedding_model to {MODEL_NAME}.",
-            field="precision",
-        )
-    return name
-
-
-def _known_model(name: str, setting: str) -> str:
-    bare = name.removeprefix("sentence-transformers/")
-    if bare not in (RECALL, MODEL_NAME):
-        raise ConfigurationError(
-            f"The backend onnx has no model {name[:80]!r}.",
-            remedy=f"Set {setting} to {RECALL} or {MODEL_NAME}, or choose another embedding_backend.",
-            field=setting,
-        )
-    return bare
-
-
-def _open_onnx(chosen: Settings, name: str) -> Backend:
     from .onnx import OnnxBackend
 
-    return OnnxBackend(
-        SHIPPED if name == RECALL else chosen.models_dir,
-        chosen.precision,
-        chosen.threads or None,
-        chosen.embedding_device,
-        model=name,
-    )
+    return OnnxBackend(threads=threads, model=_onnx_model(chosen.embedding_model or RECALL))
+
+
+def _onnx_model(name: str) -> str:
+    bare = name.removeprefix("sentence-transformers/")
+    # The former model opens and then says that it is gone, so that a store that names it is searched by words.
+    if bare not in (RECALL, FORMER):
+        raise ConfigurationError(
+            f"The backend onnx has no model {name[:80]!r}.",
+            remedy=f"Set embedding_model to {RECALL}, or choose another embedding_backend.",
+            field="embedding_model",
+        )
+    return bare
 
 
 def _needed(value: str | None, name: str, setting: str) -> str:
@@ -225,8 +181,8 @@ def _check_device(name: str, chosen: Settings) -> None:
     package = next((package for package in BACKENDS[name] if package in _CUDA_PARTS), None)
     if package is None:
         problem, remedy = f"the backend {name!r} does not use it", "Choose another backend"
-    elif name == "onnx" and chosen.precision == "int8":
-        problem, remedy = "the 8-bit model is made for processors", "Set precision to fp32"
+    elif name == "onnx":
+        problem, remedy = "the model that comes with Cortex is made for processors", "Choose another backend"
     else:
         found = missing_for_cuda(package)
         if found is None:
