@@ -102,21 +102,23 @@ $(VENV)/bin/python:
 	@echo "Creating $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 
-$(MADE)/runtime: requirements.txt requirements-build.txt pyproject.toml | $(VENV)/bin/python
+$(MADE)/runtime: requirements.txt tools/lock.py pyproject.toml | $(VENV)/bin/python
 	@mkdir -p $(MADE)
 	@# apsw, which earlier versions used, and apsw-sqlite3mc install the same module: where it is not that of the second,
 	@# both go, since removing one takes files of the other along.
 	@$(BIN)/python -c "import apsw; apsw.mc_version" 2>/dev/null || $(BIN)/python -m pip uninstall -qq -y apsw apsw-sqlite3mc
-	@echo "Installing the packages of requirements.txt in $(VENV), about 250 MB ..."
+	@echo "Installing the packages of the group runtime in $(VENV), about 250 MB ..."
 	@# Bytecode only of what is imported: all of it would take 50 MB and half the time of the install.
-	@$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements.txt -r requirements-build.txt
+	@$(BIN)/python tools/lock.py runtime build >$@.txt
+	@$(BIN)/python -m pip install -q --no-compile --require-hashes -r $@.txt
 	@echo "Installing Cortex ..."
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server; from cortex_py.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
 	@touch $@
 
-$(MADE)/dev: requirements-dev.txt $(MADE)/runtime
-	$(BIN)/python -m pip install -q --no-compile --require-hashes -r requirements-dev.txt
+$(MADE)/dev: $(MADE)/runtime
+	$(BIN)/python tools/lock.py dev >$@.txt
+	$(BIN)/python -m pip install -q --no-compile --require-hashes -r $@.txt
 	@touch $@
 
 docs: $(MADE)/dev  ## build the documentation as a site in build/site; a link that leads nowhere fails
@@ -126,22 +128,31 @@ docs: $(MADE)/dev  ## build the documentation as a site in build/site; a link th
 dist: $(MADE)/dist  ## build and check sdist, wheel, MCPB bundle and server.json in dist/
 	$(MADE)/dist-tools/bin/python tools/distribution.py "$(REPOSITORY)"
 
-$(MADE)/dist: requirements-dist.txt requirements-build.txt
+$(MADE)/dist: requirements.txt tools/lock.py
 	@mkdir -p $(MADE)
 	$(PYTHON) -m venv $(MADE)/dist-tools
-	$(MADE)/dist-tools/bin/python -m pip install -q --no-compile --require-hashes -r requirements-dist.txt -r requirements-build.txt
+	$(PYTHON) tools/lock.py dist build >$@.txt
+	$(MADE)/dist-tools/bin/python -m pip install -q --no-compile --require-hashes -r $@.txt
 	@touch $@
 
+LOCKED := $(MADE)/lock
+# Those that are not larger than all the rest together.
+EXTRAS := keyring cloud onnx-folder postgres otel
 LOCK := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes --no-header \
-	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --annotation-style=line
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-annotate
 
+# A version stays as it is while it fits: pip-compile reads its output file first.
 lock: | $(VENV)/bin/python  ## resolve the dependencies again and lock them with hashes
 	$(BIN)/python -m pip install -q pip-tools
-	$(LOCK) -o requirements.txt pyproject.toml
-	echo "setuptools>=77" | $(LOCK) -o requirements-build.txt -
-	$(LOCK) --extra postgres --extra otel -c requirements.txt -o requirements-server.txt pyproject.toml
-	$(LOCK) --extra dev -c requirements.txt -o requirements-dev.txt pyproject.toml
-	printf '%s\n' build check-wheel-contents 'skillsaw<0.23' twine | $(LOCK) -o requirements-dist.txt -
+	@mkdir -p $(LOCKED)
+	for group in runtime build server extras dev dist; do $(BIN)/python tools/lock.py $$group >$(LOCKED)/$$group.txt; done
+	$(LOCK) -o $(LOCKED)/runtime.txt pyproject.toml
+	echo "setuptools>=77" | $(LOCK) -o $(LOCKED)/build.txt -
+	$(LOCK) --extra dev -c $(LOCKED)/runtime.txt -o $(LOCKED)/dev.txt pyproject.toml
+	$(LOCK) --extra postgres --extra otel -c $(LOCKED)/dev.txt -o $(LOCKED)/server.txt pyproject.toml
+	$(LOCK) $(EXTRAS:%=--extra %) -c $(LOCKED)/dev.txt -o $(LOCKED)/extras.txt pyproject.toml
+	printf '%s\n' build check-wheel-contents 'skillsaw<0.23' twine | $(LOCK) -c $(LOCKED)/dev.txt -o $(LOCKED)/dist.txt -
+	$(BIN)/python tools/lock.py --merge $(LOCKED)
 
 clean:  ## remove everything that was set up or built
 	rm -rf $(VENV) $(MADE) build dist *.egg-info src/*.egg-info

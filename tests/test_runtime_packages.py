@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
+import lock
 from clients import MODES, TRANSPORTS, connected, stdio_transport
 from servers import http_server
 
 ROOT = Path(__file__).parents[1]
-LOCKED = frozenset(re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE))
+LOCKED = frozenset(re.findall(r"^([\w.-]+)==", lock.part(["runtime"]), re.MULTILINE))
 # The drivers of extras, which their users install.
 EXTRAS = {"keyring", "mlx", "obstore", "opentelemetry.sdk", "psycopg", "sentence_transformers", "tokenizers", "torch"}
 
-# Run by Python as it starts: what is not in requirements.txt cannot be imported.
+# Run by Python as it starts: what is not locked for it cannot be imported.
 _MISSING = """
 import importlib.abc, sys
 

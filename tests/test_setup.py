@@ -55,8 +55,10 @@ def test_setup_ends_with_the_sqlite_of_this_version(tmp_path: Path) -> None:
     wheels.mkdir()
     earlier = tmp_path / "earlier.txt"
     earlier.write_text(_add_wheel(wheels, "apsw", ""))
-    (tmp_path / "requirements.txt").write_text(_add_wheel(wheels, "apsw-sqlite3mc", "mc_version = '1'"))
-    (tmp_path / "requirements-build.txt").touch()
+    locked = "# The lock.\n" + _add_wheel(wheels, "apsw-sqlite3mc", "mc_version = '1'") + "    # groups: runtime dev\n"
+    (tmp_path / "requirements.txt").write_text(locked)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "lock.py", tmp_path / "tools")
     (tmp_path / "backend.py").write_text(BACKEND)
     (tmp_path / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'

@@ -4,7 +4,7 @@
 
 REPOSITORY is the address where the project lives, such as https://github.com/owner/name. Nothing in the sources knows
 it: with it, the metadata of the wheel, the bundle and server.json name it, and server.json says where a release of it
-offers the bundle. `make dist` runs this with the packages of requirements-dist.txt.
+offers the bundle. `make dist` runs this with the packages of the group dist.
 """
 
 from __future__ import annotations

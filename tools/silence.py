@@ -15,10 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
+
+import lock
 
 ROOT = Path(__file__).parents[1]
 LOOKED = ROOT / "tools" / "silence.json"
@@ -42,7 +43,6 @@ _CODE = {".py", ".so"}
 _BEFORE = {"psycopg_binary": "psycopg"}
 # What differs from one run to the next.
 _CHANGING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=_)\d{8}T[\d+]+_\d+")
-_EXTRAS = ("keyring", "cloud", "onnx-folder", "postgres", "otel")
 
 
 def traced(log: Path) -> list[str]:
@@ -84,21 +84,8 @@ def _talk(name: str, words: str) -> str | None:
 
 def locked() -> dict[str, str]:
     """Each package that an installation may have, with its version: the default one, a server's, and the extras."""
-    found = {name: version for file in ("-server", "") for name, (version, _) in _entries(file).items()}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    wanted = {_plain(re.split(r"[\[<>=;~! ]", one)[0]) for extra in _EXTRAS for one in project[extra]}
-    development, before = _entries("-dev"), 0
-    while len(wanted) > before:  # what they need, and what that needs
-        before = len(wanted)
-        wanted |= {name for name, (_, via) in development.items() if via & wanted}
-    return dict(sorted({**{name: development[name][0] for name in wanted}, **found}.items()))
-
-
-def _entries(file: str) -> dict[str, tuple[str, set[str]]]:
-    """From a lock file: each package with its version and the packages that need it."""
-    text = (ROOT / f"requirements{file}.txt").read_text("utf-8")
-    found = re.findall(r"^([\w.-]+)==([^\s;]+)(.*?)# via ([^\n]*)", text, re.MULTILINE | re.DOTALL)
-    return {_plain(name): (version, {_plain(one) for one in via.split(", ")}) for name, version, _, via in found}
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", lock.part(["runtime", "server", "extras"]), re.MULTILINE)
+    return {_plain(name): version for name, version in sorted(found)}
 
 
 def _plain(name: str) -> str:

@@ -22,6 +22,7 @@ from cortex_py.config import Settings, load_settings, setting_names
 from cortex_py.http.access import OPEN_PATHS
 from timing import MINUTE
 
+import lock
 from postgres_server import PostgresServer
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -141,7 +142,7 @@ def test_the_image_is_built_from_hashes_and_runs_without_rights() -> None:
     installs = [line for line in DOCKERFILE.splitlines() if "pip install" in line]
     assert len(installs) == 2
     assert all("--require-hashes" in line or "--no-deps" in line for line in installs)
-    locked = (DEPLOY.parent / "requirements-server.txt").read_text("utf-8")
+    locked = lock.part(["server"])
     for package in ("psycopg-binary", "opentelemetry-sdk", "fastmcp-slim"):
         assert re.search(rf"^{package}==\S+ \\\n    --hash=sha256:", locked, re.MULTILINE), package
     assert "://" not in locked

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from onnx_writer import FLOAT, INT32, GraphWriter, Message
 from quantization import Activation, Calibration, quantize_columns, quantize_rows
 
-__all__ = ["Tensors", "integer_graph"]
+__all__ = ["HEADS", "INPUT_IDS", "INPUT_MASK", "WIDTH", "Parts", "Tensors", "hidden_state", "integer_graph"]
 
 Tensors = Mapping[str, NDArray[np.float32]]
 
 INPUT_IDS, INPUT_MASK = "ids", "mask"
 
-_WIDTH = 384
-_HEADS = 12
+WIDTH = 384
+HEADS = 12
 _LAYERS = 6
 _POSITIONS = 256
 _EPSILON = 1e-12
@@ -28,19 +28,25 @@ _EPSILON = 1e-12
 
 def integer_graph(tensors: Tensors, calibration: Calibration) -> Message:
     graph = GraphWriter()
-    parts = _Parts(graph, tensors, calibration)
-    hidden = _embeddings(parts)
-    for layer in range(_LAYERS):
-        hidden = _layer(parts, layer, hidden)
+    parts = Parts(graph, tensors, calibration)
+    hidden = hidden_state(parts)
     present = graph.node("Cast", INPUT_MASK, to=FLOAT)
     axis = graph.constant("axis", np.array([1]))
     summed = graph.node("MatMul", graph.node("Unsqueeze", present, axis), hidden)
     mean = graph.node("Div", graph.node("Squeeze", summed, axis), graph.node("ReduceSum", present, axis, keepdims=1))
     shape = ("texts", "tokens")
-    return graph.model([(INPUT_IDS, INT32, shape), (INPUT_MASK, INT32, shape)], (mean, FLOAT, ("texts", _WIDTH)))
+    return graph.model([(INPUT_IDS, INT32, shape), (INPUT_MASK, INT32, shape)], (mean, FLOAT, ("texts", WIDTH)))
 
 
-def _embeddings(parts: _Parts) -> str:
+def hidden_state(parts: Parts) -> str:
+    """One vector for each token."""
+    hidden = _embeddings(parts)
+    for layer in range(_LAYERS):
+        hidden = _layer(parts, layer, hidden)
+    return hidden
+
+
+def _embeddings(parts: Parts) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = "embeddings"
     words = parts.words(tensors[f"{prefix}.word_embeddings.weight"])
@@ -66,7 +72,7 @@ def _embeddings(parts: _Parts) -> str:
     )
 
 
-def _layer(parts: _Parts, layer: int, hidden: str) -> str:
+def _layer(parts: Parts, layer: int, hidden: str) -> str:
     graph, tensors = parts.graph, parts.tensors
     prefix = f"encoder.layer.{layer}"
     projections = [f"{prefix}.attention.self.{name}" for name in ("query", "key", "value")]
@@ -82,7 +88,7 @@ def _layer(parts: _Parts, layer: int, hidden: str) -> str:
     return _add_and_normalise(parts, f"{prefix}.output", narrowed, hidden)
 
 
-def _add_and_normalise(parts: _Parts, prefix: str, change: str, hidden: str) -> str:
+def _add_and_normalise(parts: Parts, prefix: str, change: str, hidden: str) -> str:
     return parts.graph.fused(
         "SkipLayerNormalization",
         change,
@@ -94,11 +100,11 @@ def _add_and_normalise(parts: _Parts, prefix: str, change: str, hidden: str) -> 
     )
 
 
-def _stored(parts: _Parts, name: str) -> str:
+def _stored(parts: Parts, name: str) -> str:
     return parts.graph.constant(name, parts.tensors[name])
 
 
-class _Parts:
+class Parts:
     """The word table and the matrix products in 8-bit integers."""
 
     def __init__(self, graph: GraphWriter, tensors: Tensors, calibration: Calibration) -> None:
@@ -116,28 +122,28 @@ class _Parts:
         rounded, scale, zero = self._rounded(self.calibration.attention_input, hidden)
         stored, column_scales = self._stored(f"attention.{layer}", self.calibration.attention_input, weights)
         return self.graph.fused(
-            "QAttention", rounded, stored, bias, scale, column_scales, INPUT_MASK, zero, num_heads=_HEADS
+            "QAttention", rounded, stored, bias, scale, column_scales, INPUT_MASK, zero, num_heads=HEADS
         )
 
     def attention_output(self, layer: int, context: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"attention_output.{layer}", self.calibration.attention_output, context, weights)
+        return self.product(f"attention_output.{layer}", self.calibration.attention_output, context, weights)
 
     def feed_forward_input(self, layer: int, hidden: str, weights: NDArray[np.float32]) -> str:
-        return self._product(f"feed_forward_input.{layer}", self.calibration.feed_forward_input, hidden, weights)
+        return self.product(f"feed_forward_input.{layer}", self.calibration.feed_forward_input, hidden, weights)
 
     def feed_forward_output(self, layer: int, inner: str, weights: NDArray[np.float32]) -> str:
         name = f"feed_forward_output.{layer}"
         channels = list(self.calibration.float_channels.get(layer, ()))
         if not channels:
-            return self._product(name, self.calibration.feed_forward_inner, inner, weights)
+            return self.product(name, self.calibration.feed_forward_inner, inner, weights)
         others = weights.copy()
         others[channels] = 0
-        product = self._product(name, self.calibration.feed_forward_inner, inner, others)
+        product = self.product(name, self.calibration.feed_forward_inner, inner, others)
         picked = self.graph.node("Gather", inner, self.graph.constant(f"{name}.channels", np.array(channels)), axis=2)
         beside = self.graph.node("MatMul", picked, self.graph.constant(f"{name}.float", weights[channels]))
         return self.graph.node("Add", product, beside)
 
-    def _product(self, name: str, activation: Activation, left: str, weights: NDArray[np.float32]) -> str:
+    def product(self, name: str, activation: Activation, left: str, weights: NDArray[np.float32]) -> str:
         rounded, scale, zero = self._rounded(activation, left)
         stored, column_scales = self._stored(name, activation, weights)
         return self.graph.fused("MatMulIntegerToFloat", rounded, stored, scale, column_scales, zero)
@@ -145,7 +151,7 @@ class _Parts:
     def _rounded(self, activation: Activation, values: str) -> tuple[str, str, str]:
         name = activation.name
         if activation.large:
-            shrink = self.graph.constant(f"{name}.shrink", 1 / activation.stretch(_WIDTH))
+            shrink = self.graph.constant(f"{name}.shrink", 1 / activation.stretch(WIDTH))
             values = self.graph.node("Mul", values, shrink)
         scale = self.graph.constant(f"{name}.scale", np.array(activation.scale))
         zero = self.graph.constant(f"{name}.zero", np.array(activation.zero_point))
