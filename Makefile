@@ -61,7 +61,7 @@ bench: setup $(MADE)/dev  ## run all benchmarks, or BENCH="latency retrieval"
 	$(BIN)/python bench/run.py $(BENCH)
 
 train: setup $(MADE)/dev  ## fit the ranking model again
-	$(BIN)/python bench/train_ranking.py
+	$(BIN)/python training/ranking/train_ranking.py
 
 trace: setup $(MADE)/dev  ## print the modules one call enters: CALL=capture, recall, verify, get, snapshot or hook
 	$(BIN)/python tools/one_call.py trace $(or $(CALL),capture)

@@ -17,6 +17,11 @@ from pathlib import Path
 
 from cortex_py.memory.comparison.conflicts import conflict
 from cortex_py.memory.comparison.statements import read_statement
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "likeness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from train_likeness import vectors
 
 import report

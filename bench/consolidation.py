@@ -22,11 +22,16 @@ import tempfile
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 
 from cortex_py import Cortex
 from cortex_py.records import NewMemory
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from ranking_samples import default_backend, engine
 
 import report

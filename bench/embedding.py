@@ -15,9 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.config import load_settings
 from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.install.model_files import describe_model, describe_shipped_model
+from cortex_py.embedding.shipped_model import RECALL
 
 import report
 
@@ -86,15 +85,10 @@ def _capture_share(backend: OnnxBackend, texts: list[str], rounds: int = 5) -> f
 
 
 def main() -> None:
-    settings = load_settings(os.environ.get("CORTEX_BENCH_HOME"))
-    backends = {
-        f"{model.name} {model.precision}": OnnxBackend(model.folder.parent, model.precision, model=model.name)
-        for model in (describe_shipped_model(), *describe_model(settings.models_dir))
-    }
+    model = OnnxBackend()
     peak = _gemm_peak()
-    first = next(iter(backends.values()))
-    texts = {tokens: _texts(first, tokens, 40) for tokens in LENGTHS}
-    rows = [_row(f"onnx {precision}", backend.embed, texts, peak) for precision, backend in backends.items()]
+    texts = {tokens: _texts(model, tokens, 40) for tokens in LENGTHS}
+    rows = [_row(f"onnx {RECALL} int8", model.embed, texts, peak)]
     if importlib.util.find_spec("sentence_transformers") and os.environ.get("CORTEX_BENCH_ST"):
         from sentence_transformers import SentenceTransformer
 
@@ -104,9 +98,9 @@ def main() -> None:
     report.table(columns, [[row[column] for column in columns] for row in rows])
     shares = {}
     for tokens in LENGTHS[:2]:
-        shares[str(tokens)] = _capture_share(first, _texts(first, tokens, 1500 if tokens == 12 else 600))
+        shares[str(tokens)] = _capture_share(model, _texts(model, tokens, 1500 if tokens == 12 else 600))
     # More notes than may wait for the graph.
-    shares["import"] = _capture_share(first, _texts(first, 64, IMPORTED), rounds=1)
+    shares["import"] = _capture_share(model, _texts(model, 64, IMPORTED), rounds=1)
     print(
         f"peak {peak / 1e9:.0f} GFLOP/s; capture_many at",
         ", ".join(f"{share:.2f} of the model ({CAPTURED[name]})" for name, share in shares.items()),

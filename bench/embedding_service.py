@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cortex_py.config import load_settings
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.service import EmbeddingService
 
@@ -140,9 +139,8 @@ import json, resource, sys, time
 started = time.perf_counter()
 kind, model, texts = sys.argv[1], sys.argv[2], json.load(open(sys.argv[3]))
 if kind == "cortex":
-    from pathlib import Path
     from cortex_py.embedding.backends.onnx import OnnxBackend
-    embed = OnnxBackend(Path(model)).embed
+    embed = OnnxBackend().embed
 elif kind == "sentence-transformers":
     from sentence_transformers import SentenceTransformer
     loaded = SentenceTransformer(model, device="cpu")
@@ -174,7 +172,7 @@ def measure_peers(folder: Path) -> list[dict[str, object]]:
     texts.write_text(json.dumps(_texts(TOKENS, 256, 11)))
     rows: list[dict[str, object]] = []
     for name, python in {"cortex": sys.executable, **peers}.items():
-        model = str(load_settings().models_dir) if name == "cortex" else weights
+        model = "" if name == "cortex" else weights
         done = subprocess.run(
             [python, "-c", PEER, name, model, str(texts)], capture_output=True, text=True, check=False
         )
@@ -188,7 +186,7 @@ def measure_peers(folder: Path) -> list[dict[str, object]]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(CORTEX_HOME=f"{folder}/home", CORTEX_RATE_LIMIT="0")
-        backend = OnnxBackend(load_settings().models_dir)
+        backend = OnnxBackend()
         backend.embed(_texts(TOKENS, 64, 0))
         port = _free_port()
         with _serving([*CORTEX, "--http", "--port", str(port), "--project", folder], port) as process:

@@ -25,6 +25,8 @@ from cortex_py.graph.reading.knowledge import Knowledge
 from cortex_py.graph.reading.shapes import Gazetteer, listed_names
 from cortex_py.graph.reading.tagger import TYPES, load_tagger
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "entities"))
+
 import report
 from datasets import DatasetMissing, read_lines
 from train_entities import TRAINING, truth

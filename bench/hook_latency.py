@@ -27,8 +27,13 @@ import numpy as np
 
 from cortex_py import Cortex
 from cortex_py.hooks.turns import RawTurn, append_turn
-from latency import _backend, fill
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "gate"))
+
 from train_gate import read_turns
+
+from latency import _backend, fill
 
 import report
 from synthetic import queries

@@ -35,6 +35,12 @@ from cortex_py import Cortex
 from cortex_py.hooks.cold import MOST_GIVEN as MOST_COLD
 from cortex_py.hooks.cold import answer_cold, find_cold
 from cortex_py.hooks.selection import MOST_GIVEN, HookLimits, certain
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "gate"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from ranking_samples import KeptVectors, default_backend, engine
 
 import report

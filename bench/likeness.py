@@ -25,6 +25,11 @@ from numpy.typing import NDArray
 
 from cortex_py.memory.comparison.conflicts import conflict, default_model, judge
 from cortex_py.memory.comparison.statements import read_statement
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "likeness"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from train_likeness import (
     ALIKE,
     CLAIMS,

@@ -26,6 +26,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -47,6 +48,10 @@ from cortex_py.memory.labels.classifier import (
 )
 from cortex_py.memory.labels.ontology import CATEGORY_NAMES, FALLBACK
 from cortex_py.store.search.vectors import single_threaded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ontology"))
+
 from train_ontology import (
     CHECK_FILE,
     FIRST_LATER,

@@ -3,7 +3,7 @@
     python bench/own_names.py [--issues FOLDER] [--developed] [--missed]
 
 Descriptions are those of installed packages. The six of HELD_OUT were never looked at while rules were written, nor
-learned from; `--developed` reports on others, which `bench/train_repetition.py` learned from. A mention is the name as
+learned from; `--developed` reports on others, which `train_repetition.py` learned from. A mention is the name as
 a whole word in any case, outside of code, commands, addresses and markup. It is found if an entity has exactly these
 words. A description is read alone, by a store that knows nothing. `FOLDER/<project>.jsonl` holds the texts of issues
 (`text`): they are read by a store that has the description as a memory, in a folder of another name, and each issue is

@@ -20,7 +20,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from ranking_samples import KeptVectors, Sample, default_backend, engine, small_notes, whole
+
 from retrieval import Models, cross_validated, ranking, shipped
 
 import report

@@ -27,6 +27,10 @@ from numpy.typing import NDArray
 
 from cortex_py.memory.recall.ranking import RankingModel, Scores, default_model
 from cortex_py.records import Mode
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))
+
 from ranking_data import locomo_plus, rhelm_reported
 from ranking_samples import KeptVectors, Sample, default_backend, engine, talk, whole
 from train_ranking import fold_models

@@ -28,7 +28,6 @@ ALL = (
     "entity_signal",
     "prompts",
     "consolidation",
-    "enrich",
     "likeness",
     "grounding_text",
     "grounding_code",

@@ -174,8 +174,8 @@ def test_rare_words_count_for_more_and_all_together_have_length_one() -> None:
 def test_the_model_was_made_from_these_notes_and_cues() -> None:
     content = b"".join((DATA / f"{name}.jsonl").read_bytes() for name in ("ontology_notes", "ontology_notes_later"))
     provenance = default_model().provenance
-    assert provenance["notes_sha256"] == hashlib.sha256(content).hexdigest(), "run bench/train_ontology.py"
-    assert provenance["cues"] == cues_digest(), "run bench/train_ontology.py"
+    assert provenance["notes_sha256"] == hashlib.sha256(content).hexdigest(), "run training/ontology/train_ontology.py"
+    assert provenance["cues"] == cues_digest(), "run training/ontology/train_ontology.py"
     assert provenance["notes"] == content.count(b"\n")
 
 

@@ -4,7 +4,7 @@ A logistic model reads each sentence: its words and pairs of words, its shape, w
 the session, such as a command that failed and then succeeded. It gives the probability of each kind of memory, and of
 none. A sentence above the floor is kept, together with neighbours that belong to it, such as its reason.
 
-`bench/train_gate.py` writes the coefficients and both floors to `gate_model.json`.
+`training/gate/train_gate.py` writes the coefficients and both floors to `gate_model.json`.
 """
 
 from __future__ import annotations

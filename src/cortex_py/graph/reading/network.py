@@ -1,7 +1,7 @@
 """A small convolutional network that reads names beside the tagger's linear chain; the two together beat each alone.
 
 The chain knows the words of its training; the network knows words by their pieces and letters, and sees three words to
-each side at once. `bench/train_network.py` trains it with PyTorch; here numpy applies it. What depends on a word alone
+each side at once. `train_network.py` trains it with PyTorch; here numpy applies it. What depends on a word alone
 is computed once and cached by the tagger.
 """
 

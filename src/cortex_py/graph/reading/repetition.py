@@ -2,7 +2,7 @@
 
 A sentence says little about a name that nobody listed; the whole text says more. Each repeated word is weighed by how
 the text uses it: in the title, in addresses and code, marked or capitalised, defined or owned, and by what the tagger
-made of all its places. `bench/train_repetition.py` fits the weights on descriptions of packages.
+made of all its places. `training/repetition/train_repetition.py` fits the weights on descriptions of packages.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tagger: a linear-chain CRF that finds names in sentences, with a likelihood for each, beside a small network.
 
-`bench/train_entities.py` trains it with python-crfsuite; here numpy applies the weights. The contribution of each word
+`train_entities.py` trains it with python-crfsuite; here numpy applies the weights. The contribution of each word
 is computed once and cached, and all sentences of a text are processed together. The model has finer types than the
 graph; the likelihoods of the finer types are summed.
 """

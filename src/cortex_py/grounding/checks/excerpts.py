@@ -1,7 +1,7 @@
 """The excerpts of a project that a judge reads a claim by: many short blocks of lines, the likeliest first.
 
 A file is cut into blocks of a few lines, by its functions and classes. How likely a block shows whether a claim is true
-is a logistic model over what the two share (`excerpt_model.json`, made by `bench/train_passages.py`); the best blocks
+is a logistic model over what the two share (`excerpt_model.json`, made by `train_passages.py`); the best blocks
 that fit into 1,500 tokens are taken.
 """
 

@@ -372,7 +372,7 @@ def _reason(scene: Scene, checks: Sequence[Check], verdict: Verdict) -> str:
     return specific[0].reason if specific else ""
 
 
-# The logistic model over which checks hold and which fail. `bench/train_grounding.py` makes `claim_model.json` from
+# The logistic model over which checks hold and which fail. `train_grounding.py` makes `claim_model.json` from
 # labelled claims about other projects than those it is measured on.
 
 # A matter of degree, whether it holds or not.

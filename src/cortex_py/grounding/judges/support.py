@@ -1,7 +1,7 @@
 """How well the sentences of some evidence support a claim. Pure.
 
 `rank` orders sentences by how much of the claim they say. The best few are read together and weighed by a logistic
-model (`support_model.json`, made by `bench/train_support.py`). The caller can pass the cosine of the claim with each
+model (`support_model.json`, made by `train_support.py`). The caller can pass the cosine of the claim with each
 sentence; without cosines only words count.
 """
 
@@ -138,7 +138,7 @@ class SupportModel(LogisticModel):
 
     @classmethod
     def from_json(cls, text: str) -> SupportModel:
-        """Read a model as `bench/train_support.py` writes it."""
+        """Read a model as `training/likeness/train_support.py` writes it."""
         content = json.loads(text)
         words = WordWeights(content["words"], float(content["rare"]))
         return cls(*read_weights(content, FEATURE_NAMES), words)

@@ -247,7 +247,7 @@ class LikenessModel:
 
     @classmethod
     def from_json(cls, text: str) -> LikenessModel:
-        """Read the file that `bench/train_likeness.py` writes."""
+        """Read the file that `training/likeness/train_likeness.py` writes."""
         content = json.loads(text)
         weights = content["weights"]
         if set(weights) != set(FEATURE_NAMES):

@@ -1,7 +1,7 @@
 """Which words mean the same or nearly the same: a table of WordNet's senses.
 
 Vectors cannot say this: "lead" and "rhythm", "indoor" and "outdoor" are as near to each other as "fix" and "repair".
-`bench/make_synonyms.py` writes `synonyms.tsv`, whose head has WordNet's notice. Words are stems, as statements have.
+`make_synonyms.py` writes `synonyms.tsv`, whose head has WordNet's notice. Words are stems, as statements have.
 """
 
 from __future__ import annotations

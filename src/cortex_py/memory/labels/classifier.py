@@ -6,7 +6,7 @@ a logit. Thirteen more cues say how much the words of a text suggest each catego
 Rare words count for more, and the words of a text are normalised to length 1. A softmax over all subcategories gives
 their probabilities; a category has the sum of those of its subcategories.
 
-`bench/train_ontology.py` writes the coefficients to `ontology_model.json`. The prototypes are valid for one embedding
+`train_ontology.py` writes the coefficients to `ontology_model.json`. The prototypes are valid for one embedding
 model; with any other one, cues and words decide alone, by a second set of weights.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 ]  # fmt: skip
 
 # -- lexical cues: word groups in several languages, and shapes such as error names, measures and code
-# A cue only says that something occurs; `bench/train_ontology.py` learns what it is worth for a category.
+# A cue only says that something occurs; `training/ontology/train_ontology.py` learns what it is worth for a category.
 # `cue_words.json` lists the words of each group, and translations by English headword; a translation belongs to the
 # groups of its headword. Case, accents and English endings do not matter, so other inflected forms are listed one by
 # one. Two words joined by `_` stand for that pair in a row.
@@ -337,11 +337,11 @@ class OntologyModel:
 
     @classmethod
     def from_json(cls, text: str) -> OntologyModel:
-        """Read the file that `bench/train_ontology.py` writes."""
+        """Read the file that `training/ontology/train_ontology.py` writes."""
         content = json.loads(text)
         vector, alone = content["with_vector"], content["cues_alone"]
         if vector["subcategories"] != list(SUBCATEGORY_NAMES) or alone["subcategories"] != list(SUBCATEGORY_NAMES):
-            raise ValueError("the ontology model was made for another ontology: run bench/train_ontology.py")
+            raise ValueError("the ontology model was made for another ontology: run train_ontology.py")
         prototypes = np.stack([_prototype(vector["prototypes"][name]) for name in SUBCATEGORY_NAMES])
         return cls(
             with_vector=VectorModel(
@@ -445,7 +445,7 @@ def _subcategory(category: int, parts: Floats) -> str | None:
 def _weights(by_cue: Mapping[str, list[float]]) -> Floats:
     if tuple(by_cue) != FEATURE_NAMES:
         unlike = ", ".join(sorted(set(by_cue) ^ set(FEATURE_NAMES))) or "their order"
-        raise ValueError(f"the ontology model was made with other cues ({unlike}): run bench/train_ontology.py")
+        raise ValueError(f"the ontology model was made with other cues ({unlike}): run train_ontology.py")
     return np.array([by_cue[name] for name in FEATURE_NAMES]).T.copy()
 
 

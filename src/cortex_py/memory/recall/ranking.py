@@ -1,4 +1,8 @@
-"""Ranking: the features of candidates, and one calibrated score from them."""
+"""Ranking: the features of candidates, and one calibrated score from them.
+
+Raising a candidate's own cosine or BM25 never lowers its raw score, and its score by at most a thousandth or so.
+`training/ranking/train_ranking.py` writes the coefficients to `ranking_model.json`.
+"""
 
 from __future__ import annotations
 
@@ -688,7 +692,7 @@ class RankingModel:
 
     @classmethod
     def from_json(cls, text: str) -> RankingModel:
-        """Read the file that `bench/train_ranking.py` writes."""
+        """Read the file that `training/ranking/train_ranking.py` writes."""
         content = json.loads(text)
         signals, weights = content["background"]["signals"], content["weights"]
         unknown = set(weights) - set(FEATURE_NAMES)

@@ -1,6 +1,6 @@
 """Make `support_model.json`: when some evidence bears a claim out, learned from VitaminC and WiCE.
 
-    python bench/train_support.py [--data FOLDER] [--check]
+    python training/likeness/train_support.py [--data FOLDER] [--check]
 
 A logistic model over the features of `grounding.judges.support`. A feature that by its meaning can only speak for
 support, or only against it, never gets a weight of the other sign: it is left out instead. What the data has too few
@@ -27,6 +27,11 @@ from numpy.typing import NDArray
 from cortex_py.grounding.judges import support
 from cortex_py.grounding.judges.support import FEATURE_NAMES, SupportModel, WordWeights, model_features, read_passage
 from cortex_py.memory.comparison.opposites import word_set
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "ranking"))
+
 from train_likeness import vectors
 
 from datasets import DatasetMissing, read_lines
@@ -210,7 +215,7 @@ def auroc(cases: Sequence[Case], scores: Sequence[float] | Floats) -> float:
 def write(model: SupportModel, cases: Sequence[Case]) -> None:
     sources = dict.fromkeys(case.source for case in cases)
     content = {
-        "about": "When evidence bears a claim out. Made by bench/train_support.py, read by cortex_py.grounding.",
+        "about": "When evidence bears a claim out. Made by train_support.py, read by cortex_py.grounding.",
         "provenance": {"trained_on": {source: sum(case.source == source for case in cases) for source in sources}},
         "weights": {name: round(value, 6) for name, value in model.coefficients.items()},
         "offset": round(model.offset, 6),

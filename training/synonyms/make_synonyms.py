@@ -1,6 +1,6 @@
 """Make `synonyms.tsv` and `verbs.json`: which words mean nearly the same, and which are mostly verbs, by WordNet 3.0.
 
-    python bench/make_synonyms.py FOLDER
+    python training/synonyms/make_synonyms.py FOLDER
 
 FOLDER holds WordNet's `data.*`, `index.*` and `cntlist.rev`, and the notice of its licence as `LICENSE`. The licence
 allows copying and changing for any purpose with that notice, which becomes the head of the file. Taken are the words
@@ -12,14 +12,12 @@ statements are compared, senses as numbers.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cortex_py.config import load_settings
-from cortex_py.embedding.install import model_files
+from cortex_py.embedding.shipped_model import SHIPPED, read_manifest, read_vocabulary
 from cortex_py.memory.comparison import synonyms
 from cortex_py.memory.comparison.opposites import COMMON
 from cortex_py.memory.labels import keyphrases
@@ -56,8 +54,7 @@ def words(folder: Path) -> dict[str, list[str]]:
     for line in (folder / "cntlist.rev").read_text("latin-1").splitlines():
         key, _, count = line.split()
         tagged[key.partition("%")[0]] += int(count)
-    models = load_settings(os.environ.get("CORTEX_BENCH_HOME")).models_dir
-    tagged.update(model_files.read_vocabulary(models, model_files.read_manifest(models, "int8")))
+    tagged.update(read_vocabulary(SHIPPED, read_manifest()))
     found: dict[str, list[str]] = defaultdict(list)
     for part, name in PARTS.items():
         for line in _lines(folder / f"index.{name}"):

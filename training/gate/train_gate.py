@@ -5,8 +5,8 @@ The training data are the sessions of the parts `DEVELOP` of `bench/data/hook_tu
 of those with a precision of at least `WANTED`. A passage is right if it shares most of its words with a labelled
 passage of its turn.
 
-    python bench/train_gate.py               # cross-validate, choose the floors, write the model
-    python bench/train_gate.py --held-out [PART]    # the shipped model on unseen sessions; chooses nothing
+    python training/gate/train_gate.py               # cross-validate, choose the floors, write the model
+    python training/gate/train_gate.py --held-out [PART]    # the shipped model on unseen sessions; chooses nothing
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cortex_py.hooks.gate as gate_module
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
+
 import logistic
 from cortex_py.context.summary.sentences import Sentence, sentences
 from cortex_py.hooks.gate import (
@@ -42,7 +46,7 @@ from cortex_py.hooks.turns import RawTurn
 
 import report
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "bench" / "data"
 TURNS = ("hook_turns.jsonl", "hook_turns_later.jsonl")
 TARGET = Path(gate_module.__file__).with_name("gate_model.json")
 # The first part in another style was held out once, and then used: see bench/data/README.md.

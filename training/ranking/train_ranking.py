@@ -1,9 +1,9 @@
 """Make `ranking_model.json`: the fusion and the calibration of recall, learned from candidates as recall sees them.
 
-    python bench/train_ranking.py [--data FOLDER] [--check]
+    python training/ranking/train_ranking.py [--data FOLDER] [--check]
 
 One model is trained on all sets together; none of them is LoCoMo or CoSQA, which only measure. The vectors of each
-text come from an encoder that was not trained on it: those that `training/export.py` wrote to `.make/encoders`. Figures
+text come from an encoder that was not trained on it: those that `export.py` wrote to `.make/encoders`. Figures
 are cross-validated by collection, or by question where a source has few collections, and never come from data the
 measured model was trained on. The run is deterministic. `--check` measures without writing the file. Where the
 candidates come from is one function, `samples` in `ranking_samples.py`.
@@ -34,6 +34,10 @@ from cortex_py.memory.recall.ranking import (
     calibration_terms,
     features,
 )
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
+
 from ranking_samples import FOLDS, Sample
 from ranking_samples import samples as gather
 
@@ -225,7 +229,7 @@ def calibrate(model: RankingModel, samples: Sequence[Sample]) -> RankingModel:
 
 def write(model: RankingModel, provenance: dict[str, Any], path: Path) -> None:
     content = {
-        "about": "Fusion and calibration of recall. Made by bench/train_ranking.py; read by memory.recall.ranking.",
+        "about": "Fusion and calibration of recall. Made by train_ranking.py; read by memory.recall.ranking.",
         "provenance": provenance,
         **_content(model),
     }

@@ -14,6 +14,7 @@ import math
 import os
 import random
 import shutil
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +33,15 @@ from cortex_py.config import load_settings
 from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend
 from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.embedding.install.model_files import RECALL
 from cortex_py.memory.recall.ranking import Candidates, measure, query_hashes
 from cortex_py.memory.text import QueryTraits, leading_query_terms
 from cortex_py.records import NewMemory
 from cortex_py.store.search.filters import Filter, Scope, View
 from cortex_py.store.search.vectors import single_threaded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
+
 from ranking_data import NAMES, OUT, about, clean, cut
 
 import report
@@ -50,8 +54,9 @@ HOMES = report.RESULTS / "homes"
 NOTES = Path(__file__).with_name("ranking_notes.json")
 NAMED_TALKS = 8  # that LongMemEval is divided into
 LINE = 8  # notes of one line of work
-ENCODERS = Path(__file__).resolve().parents[1] / ".make" / "encoders"  # where `training/export.py` wrote them
-SMALL = Path(__file__).parent / "data" / "small_stores.jsonl"
+# Where `training/cortex_recall/export.py` wrote them.
+ENCODERS = Path(__file__).resolve().parents[2] / ".make" / "encoders"
+SMALL = Path(__file__).parents[2] / "bench" / "data" / "small_stores.jsonl"
 NOW = datetime(2026, 11, 15, tzinfo=UTC)  # the clock of questions that do not tell when they are asked
 WANTED = 32  # candidates that each retriever is asked for, as in recall
 _SEED = 7
@@ -244,7 +249,7 @@ class Encoders:
             folder = ENCODERS / f"without{half}"
             if not folder.is_dir():
                 raise DatasetMissing(folder)
-            self._without[half] = KeptVectors(OnnxBackend(folder, "int8", model=RECALL))
+            self._without[half] = KeptVectors(OnnxBackend(folder))
         return self._without[half]
 
     def save(self) -> None:

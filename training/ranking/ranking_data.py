@@ -1,9 +1,9 @@
 """Build `bench/results/ranking_talks.jsonl.gz`, what the ranking is fitted on besides LongMemEval and its own notes.
 
-    python bench/ranking_data.py SNAPSHOTS DATA
+    python training/ranking/ranking_data.py SNAPSHOTS DATA
 
 SNAPSHOTS holds git copies of the public repositories (owner+name/repo), DATA is the file that
-`training/build_data.py` wrote: the ranking is fitted on a part of what the encoder learns from, through encoders that
+`build_data.py` wrote: the ranking is fitted on a part of what the encoder learns from, through encoders that
 were trained without it. Each line is a collection: name, the half of the training data that it belongs to (none if no
 encoder was trained on it), records [text, session, date] in order and questions [text, kind, positions of the records
 that answer it, date]; no position means that nothing there answers. Three people of RHELM are left out: they are for
@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
 
 from conversations import RHELM_HELD_OUT, RHELM_TEST
 from sources import NAMES, Snapshot, clean, cut, half

@@ -1,10 +1,10 @@
 """Make `network.npz`: the convolutional network that reads names beside the tagger's chain.
 
-    python bench/train_network.py train FOLD|all FILE
-    python bench/train_network.py join FILE CHAIN:FILE...
+    python training/entities/train_network.py train FOLD|all FILE
+    python training/entities/train_network.py join FILE CHAIN:FILE...
 
 `train` needs PyTorch, which the project itself does not use. It learns from `software_ner_train.jsonl.gz` alone,
-without one fold of `bench/train_entities.py` or with everything, and writes the weights. `join` reads networks and
+without one fold of `train_entities.py` or with everything, and writes the weights. `join` reads networks and
 chains that were trained without the same fold, finds on those left-out sentences how much the network should count,
 how eager the two together are best and how sure their names are, and writes the network of the package. On one thread
 a run is deterministic.
@@ -35,6 +35,8 @@ from cortex_py.graph.reading.network import (
 )
 from cortex_py.graph.reading.shapes import Gazetteer, listed_names
 from cortex_py.graph.reading.tagger import MODEL_FILE, Features, Tables, Tagger, unpack_model
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 from train_entities import PLACEHOLDERS, Sentence, f1, fold_of, label_of, sentences, truth, vocabulary
 

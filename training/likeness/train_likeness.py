@@ -1,6 +1,6 @@
 """Make `likeness_model.json`: when two notes say the same in other words, learned from pairs that look alike.
 
-    python bench/train_likeness.py [--data FOLDER] [--check]
+    python training/likeness/train_likeness.py [--data FOLDER] [--check]
 
 What is alike comes from STS-B, whose scores say how much two sentences mean the same. What only looks alike comes from
 VitaminC: claims of one page, and texts before and after a revision, that a fact tells apart. Half of the notes of
@@ -36,6 +36,11 @@ from cortex_py.memory.comparison.conflicts import (
     replaced_word,
 )
 from cortex_py.memory.comparison.statements import Statement, read_statement
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "ranking"))
+
 from ranking_samples import default_backend
 
 from datasets import DatasetMissing, read_lines
@@ -70,7 +75,7 @@ LOOKALIKE_WEIGHT, NOTE_WEIGHT = 0.08, 3.0  # beside 1 of a scored pair
 PAGE_PAIRS = 40  # pairs of a page's claims that are looked at: a few pages have thousands
 RIDGE = 2.0
 FOLDS = 5
-NOTES_FILE = Path(__file__).parent / "data" / "likeness_notes.jsonl"
+NOTES_FILE = Path(__file__).parents[2] / "bench" / "data" / "likeness_notes.jsonl"
 MODEL_FILE = Path(conflicts.__file__).with_name("likeness_model.json")
 
 
@@ -233,7 +238,7 @@ def held_out(pairs: Sequence[Pair]) -> NDArray[np.bool_]:
 def write(model: LikenessModel, pairs: Sequence[Pair], likely: Floats) -> None:
     sources = dict.fromkeys(pair.source for pair in pairs)
     content = {
-        "about": "When two notes say the same. Made by bench/train_likeness.py; read by memory.comparison.conflicts.",
+        "about": "When two notes say the same. Made by train_likeness.py; read by memory.comparison.conflicts.",
         "provenance": {"trained_on": {source: sum(pair.source == source for pair in pairs) for source in sources}},
         "weights": dict(zip(FEATURE_NAMES, model.weights, strict=True)),
         "offset": model.offset,

@@ -1,6 +1,6 @@
 """Make `repetition.json`: the weights by which a repeated word of a text is taken for a name.
 
-    python bench/train_repetition.py [--check]
+    python training/repetition/train_repetition.py [--check]
 
 Learned from the descriptions of installed packages: each as it stands, once more without title, addresses and code,
 and in excerpts as long as a note. A package's own name is a name; a repeated word that is no name of a package,
@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,10 @@ from cortex_py.graph.reading.repetition import FEATURES, WEIGHTS_FILE, Candidate
 from cortex_py.graph.reading.shapes import listed_names
 from cortex_py.graph.reading.tagger import load_tagger
 from cortex_py.graph.reading.tokens import MAX_CHARACTERS, code_spans, sentences
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
+
 from logistic import minimise
 from own_names import HELD_OUT, description
 
@@ -119,7 +124,7 @@ def main() -> int:
     least, precision, recall = threshold(sure, wanted)
     weights = fit(rows, wanted)
     table = {
-        "about": "Weights of repeated words. Made by bench/train_repetition.py; read by graph.reading.repetition.",
+        "about": "Weights of repeated words. Made by train_repetition.py; read by graph.reading.repetition.",
         "projects": len(described),
         "words": len(rows),
         "left_out_precision_recall": [round(precision, 3), round(recall, 3)],

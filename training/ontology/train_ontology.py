@@ -1,6 +1,6 @@
 """Make `ontology_model.json`: the prototypes and the weights of cues and words by which notes are classified.
 
-    python bench/train_ontology.py [--check]
+    python training/ontology/train_ontology.py [--check]
 
 Learned from the labelled notes of `bench/data/ontology_notes.jsonl` and `ontology_notes_later.jsonl`, and from the
 ontology's own descriptions; never from `ontology_check.jsonl`. The run is deterministic. `--check` writes nothing and
@@ -48,12 +48,15 @@ from cortex_py.memory.labels.classifier import (
 from cortex_py.memory.labels.ontology import CATEGORIES, CATEGORY_NAMES
 from cortex_py.memory.labels.ontology import PARENTS as CATEGORY_OF
 from cortex_py.store.search.vectors import single_threaded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
+
 from logistic import fit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[2] / "bench" / "data"
 NOTES_FILE = DATA / "ontology_notes.jsonl"
 LATER_FILE = DATA / "ontology_notes_later.jsonl"  # written when the listed words were closed
 CHECK_FILE = DATA / "ontology_check.jsonl"  # never learned from
@@ -358,7 +361,7 @@ def rendered(model: OntologyModel, choice: Choice, count: int) -> str:
     units = (vector.prototypes / lengths[:, None]).astype("<f2")
     encoded = [base64.b64encode(unit.tobytes()).decode() for unit in units]
     content = {
-        "about": "Classification of notes. Made by bench/train_ontology.py; read by memory.labels.classifier.",
+        "about": "Classification of notes. Made by train_ontology.py; read by memory.labels.classifier.",
         "provenance": {
             "notes": count,
             "notes_sha256": digest(),

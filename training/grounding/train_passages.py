@@ -1,6 +1,6 @@
 """Make `excerpt_model.json`: which blocks of a project show whether a claim is true, learned from labelled lines.
 
-    python bench/train_passages.py CHECKOUTS CLAIMS... [--check]
+    python training/grounding/train_passages.py CHECKOUTS CLAIMS... [--check]
 
 CLAIMS are files as `grounding_behaviour` reads them. A block counts as right if it overlaps the labelled lines. Every
 repository is weighed by a model that was fitted to others, and the share of claims whose labelled
@@ -21,6 +21,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 
 import grounding_behaviour
 import logistic
