@@ -134,46 +134,22 @@ def test_the_texts_of_one_request_are_not_torn_apart_by_an_idle_runner() -> None
     assert [len(batch) for batch in backend.batches] == [200]
 
 
-def test_vectors_come_in_the_order_of_the_texts_whatever_their_lengths() -> None:
-    backend = Telling()
-    with _running(backend) as batcher:
-        found = batcher.embed(["900:a", "3:b", "500:c", "3:d", "900:e"])
-    assert found.tolist() == [[900, 97], [3, 98], [500, 99], [3, 100], [900, 101]]
-    assert found.dtype == np.float32
-
-
-def test_a_batch_holds_texts_of_like_length() -> None:
+@each(
+    ("texts", "most_read", "batches"),
+    [
+        ("5:a 700:b 7:c 600:d 6:e", 100_000, ["5:a 6:e 7:c", "700:b", "600:d"]),
+        ("300:a 300:b 300:c 300:d 300:e", 100_000, ["300:a 300:b 300:c", "300:d 300:e"]),
+        ("5000:a 5000:b", 100_000, ["5000:a", "5000:b"]),
+        ("5000:a 5000:b 5000:c 5000:d 5000:e", 256, ["5000:a 5000:b 5000:c 5000:d", "5000:e"]),
+        ("500:a 500:b 500:c 500:d", 100_000, ["500:a 500:b", "500:c 500:d"]),
+    ],
+    ids=["like lengths", "padded within the budget", "too long goes alone", "what is read counts", "in their order"],
+)
+def test_which_texts_make_a_batch(texts: str, most_read: int, batches: list[str]) -> None:
     with _busy() as (batcher, backend):
-        batcher.submit(["5:a", "700:b", "7:c", "600:d", "6:e"])
-        batches = [backend.next(), backend.next(), backend.next()]
-        assert batches == [["5:a", "6:e", "7:c"], ["700:b"], ["600:d"]]
-
-
-def test_a_batch_padded_to_its_longest_stays_within_the_budget() -> None:
-    with _busy() as (batcher, backend):
-        batcher.submit([f"300:{n}" for n in range(7)])
-        assert [len(backend.next()) for _ in range(3)] == [3, 3, 1]
-
-
-def test_a_text_longer_than_the_budget_goes_alone() -> None:
-    with _busy() as (batcher, backend):
-        batcher.submit(["5000:a", "5000:b"])
-        assert [backend.next(), backend.next()] == [["5000:a"], ["5000:b"]]
-
-
-def test_what_the_model_does_not_read_takes_none_of_the_budget() -> None:
-    with _busy() as (batcher, backend):
-        backend.max_tokens = 256
-        batcher.submit([f"5000:{n}" for n in range(6)])
-        assert [len(backend.next()), len(backend.next())] == [4, 2]
-
-
-def test_equal_lengths_are_served_in_the_order_they_came() -> None:
-    with _busy() as (batcher, backend):
-        for letter in "abcdef":
-            batcher.submit([f"500:{letter}"])
-        batches = [backend.next(), backend.next(), backend.next()]
-        assert batches == [["500:a", "500:b"], ["500:c", "500:d"], ["500:e", "500:f"]]
+        backend.max_tokens = most_read
+        batcher.submit(texts.split())
+        assert [" ".join(backend.next()) for _ in batches] == batches
 
 
 def test_short_texts_pass_long_ones_that_came_before_them() -> None:

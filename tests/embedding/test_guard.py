@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cases import each
 from cortex_py.config import Profile
 from cortex_py.embedding.guards import PROFILES, Guard
-from cortex_py.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, wire_form
+from cortex_py.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, wire_form
 from timing import quick
 
 CODE = Guard(100, 3)
@@ -75,21 +75,10 @@ def test_every_profile_refuses_a_null_byte(profile: Profile) -> None:
     assert caught.value.kinds == ("a null byte",)
 
 
-def test_the_message_does_not_repeat_the_text() -> None:
-    with pytest.raises(ContentBlocked) as caught:
-        STRICT.check("my password <script>")
-    assert "password" not in str(caught.value)
-
-
-@each("text", [None, 5, b"bytes", ["list"], {"a": 1}, True, "", " ", "\n\t\r\x0b\x0c", "\u3000"])
+@each("text", [None, 5, b"bytes", ["list"], {"a": 1}, True, "", " ", "\n\t\r\x0b\x0c", "\u3000", "a \ud800 b"])
 def test_what_is_no_text_or_blank_is_invalid(text: object) -> None:
     assert _code(CODE, text) == "VALIDATION_ERROR"
     assert _code(STRICT, text) == "VALIDATION_ERROR"
-
-
-def test_half_a_surrogate_pair_is_invalid() -> None:
-    with pytest.raises(InvalidInput, match="surrogate"):
-        CODE.check("a \ud800 b")
 
 
 def test_the_length_counts_characters_up_to_the_limit() -> None:
@@ -138,10 +127,6 @@ def _code_of_many(texts: object) -> tuple[str, str | None]:
 )
 def test_of_many_texts_the_first_that_fails_the_first_check_is_named(texts: object, code: str, field: str) -> None:
     assert _code_of_many(texts) == (code, field)
-
-
-def test_many_texts_come_back_in_order() -> None:
-    assert STRICT.check_many(("b", "a", "b")) == ["b", "a", "b"]
 
 
 def test_an_unknown_profile_is_no_profile() -> None:

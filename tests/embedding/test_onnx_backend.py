@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py.clock import Limit, apply_limit
-from cortex_py.embedding.backends.backend import Backend
 from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
 from cortex_py.embedding.backends.token_batches import group_by_length
 from cortex_py.embedding.shipped_model import FORMER, RECALL
@@ -29,24 +27,6 @@ def _same(left: np.ndarray, right: np.ndarray) -> bool:
     return bool((np.abs(left - right) < 1e-4).all())
 
 
-def test_it_is_a_backend(model: OnnxBackend) -> None:
-    backend: Backend = model
-    assert (backend.name, backend.model_name) == ("onnx", "cortex-recall")
-    assert (backend.dimensions, backend.max_tokens) == (384, 256)
-
-
-def test_one_row_of_length_one_per_text(model: OnnxBackend) -> None:
-    vectors = model.embed(["first", "second", "", " "])
-    assert vectors.shape == (4, 384)
-    assert vectors.dtype == np.float32
-    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    assert _same(vectors[2], vectors[3])
-
-
-def test_no_texts_give_no_rows(model: OnnxBackend) -> None:
-    assert model.embed([]).shape == (0, 384)
-
-
 def test_without_normalising_only_the_length_differs(model: OnnxBackend) -> None:
     raw = model.embed(MIXED[:3], normalize=False)
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
@@ -59,15 +39,6 @@ def test_like_texts_lie_closer(model: OnnxBackend) -> None:
         ["Which database did we choose?", "Use PostgreSQL for JSONB queries.", "The cat sleeps on the sofa."]
     )
     assert query @ near > query @ far + 0.2
-
-
-@pytest.mark.slow
-def test_a_text_has_one_vector_however_it_is_batched(model: OnnxBackend) -> None:
-    together = model.embed(MIXED)
-    backwards = model.embed(MIXED[::-1])[::-1]
-    alone = np.concatenate([model.embed([text]) for text in MIXED])
-    assert _same(together, alone)
-    assert _same(together, backwards)
 
 
 def test_tokens_beyond_the_limit_are_not_read(model: OnnxBackend) -> None:
@@ -87,14 +58,6 @@ def test_batches_take_every_text_once_and_stay_within_their_size(lengths: list[i
 
 def test_a_text_longer_than_a_batch_goes_alone() -> None:
     assert list(group_by_length([5, 3, 50, 4], 10)) == [[1, 3], [0], [2]]
-
-
-@pytest.mark.slow
-def test_threads_share_a_backend() -> None:
-    backend = OnnxBackend()
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda text: backend.embed([text])[0], MIXED[:24]))
-    assert _same(np.stack(found), backend.embed(MIXED[:24]))
 
 
 @pytest.mark.slow

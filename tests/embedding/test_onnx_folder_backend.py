@@ -15,7 +15,7 @@ from model_folders import INT64, VOCABULARY, WIDTH, export, word_table
 from onnx_writer import FLOAT, GraphWriter, Message
 
 from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend, Slot, read_signature
+from cortex_py.embedding.backends.onnx_folder import GraphSlot, OnnxFolderBackend, read_signature
 from cortex_py.embedding.shipped_model import RECALL, SHIPPED
 from cortex_py.embedding.wordpiece import WordPiece
 from cortex_py.errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
@@ -100,7 +100,7 @@ print(json.dumps(sorted(sys.modules)))
 def test_the_signature(exported: Path) -> None:
     found = read_signature(exported / "onnx" / "model.onnx")
     shape = (None, None)
-    assert found.inputs == tuple(Slot(n, INT64, shape) for n in ("input_ids", "attention_mask", "token_type_ids"))
+    assert found.inputs == tuple(GraphSlot(n, INT64, shape) for n in ("input_ids", "attention_mask", "token_type_ids"))
     assert [slot.shape for slot in found.outputs] == [(None, None, WIDTH)]
     assert found.external == ()
 

@@ -109,14 +109,6 @@ def test_hits_and_misses_are_exact_and_every_answer_right(home: Path, memory_byt
         assert hits >= THREADS * 39
 
 
-def test_misses_are_exact_when_all_texts_differ_and_hits_when_none_does() -> None:
-    with EmbeddingService(backend=StubBackend(), rate_limit=0) as service:
-        _together(lambda number: [service.generate(f"text {number} {turn}") for turn in range(50)])
-        assert service.metrics == Metrics(cache_hits=0, cache_misses=400)
-        _together(lambda number: [service.generate(f"text {turn % 8} {turn}") for turn in range(50)])
-        assert service.metrics == Metrics(cache_hits=400, cache_misses=400)
-
-
 def test_refusals_are_exact() -> None:
     def refused(service: EmbeddingService, number: int) -> int:
         count = 0
@@ -193,14 +185,6 @@ def test_a_request_cancelled_from_another_thread_says_so(held: Held) -> None:
         held.go.release(100)
         service.generate("wanted")
     assert held.texts == ["the first", "wanted"]
-
-
-def test_cancelling_what_was_known_is_nothing() -> None:
-    with EmbeddingService(backend=StubBackend()) as service:
-        service.generate("known")
-        asked = service.begin("known")
-        asked.cancel()
-        assert asked.wait().metadata.cached
 
 
 # An event loop

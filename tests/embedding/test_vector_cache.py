@@ -87,30 +87,7 @@ def test_keys_are_equal_only_if_model_normalisation_and_text_are(
     assert (cache_key(*one) == cache_key(*other)) == (one == other)
 
 
-def test_no_part_of_a_key_runs_into_the_next() -> None:
-    assert cache_key("model", True, "1text") != cache_key("model1", True, "text")
-    assert cache_key("model", True, "text") != cache_key("model", False, "text")
-    assert cache_key("m", True, "0") != cache_key("m1", False, "")
-    assert len(cache_key("model", True, "text")) == 32
-
-
 # Memory
-
-
-def test_memory_gives_back_what_was_put() -> None:
-    cache = VectorCache(ROOM)
-    cache.put_many(_entries(range(3)))
-    assert _numbers(cache.get_many([_key(2), _key(5), _key(0)])) == {0, 2}
-    assert cache.count() == 3
-
-
-def test_memory_forgets_what_was_not_asked_for_the_longest() -> None:
-    # An entry counts its 16 bytes and 250 beside.
-    cache = VectorCache(3 * 266)
-    cache.put_many(_entries(range(3)))
-    cache.get_many([_key(0)])
-    cache.put_many(_entries(range(3, 4)))
-    assert _numbers(cache.get_many([_key(n) for n in range(4)])) == {0, 2, 3}
 
 
 @settings(deadline=None)

@@ -78,13 +78,6 @@ def test_a_models_words_are_taken_and_it_is_named(cortex: Cortex, server: ChatSe
         assert session.rows("SELECT strategy, method FROM consolidation") == [("summarize", "llm:m")]
 
 
-def test_a_merge_is_worded_by_the_model_too(cortex: Cortex, server: ChatServer) -> None:
-    for text in NOTES:
-        cortex.memories.capture(text)
-    server.usual = content("A deploy of the shop takes 5 minutes. Deploys are slow.")
-    assert [one.method for one in cortex.memories.consolidate(strategy="merge").groups] == ["llm:m"]
-
-
 UNTRUE = {
     "it loses a number": (GOOD.replace("30", "some"), "left out .*30"),
     "it loses a number inside another": (GOOD.replace("keeps 50", "keeps 500"), "left out .*50"),
@@ -134,14 +127,6 @@ def test_a_provider_that_refuses_is_told_and_the_rule_decides(cortex: Cortex, se
     server.usual = step
     with pytest.raises(LLMError):
         cortex.memories.consolidate(strategy="summarize", method="llm")
-    done = cortex.memories.consolidate(strategy="summarize")
-    assert [one.method for one in done.groups] == ["local"]
-    assert len(done.warnings) == 1
-
-
-def test_a_provider_that_is_not_there_is_told_and_the_rule_decides(opened: Open) -> None:
-    cortex = opened(llm_url="http://127.0.0.1:9/v1")
-    related(cortex)
     done = cortex.memories.consolidate(strategy="summarize")
     assert [one.method for one in done.groups] == ["local"]
     assert len(done.warnings) == 1

@@ -28,7 +28,7 @@ from onnx_graph import integer_graph
 from onnx_writer import Message
 from quantization import MINILM, Activation, Calibration
 
-from cortex_py.embedding.shipped_model import DIMENSIONS, RECALL, Manifest
+from cortex_py.embedding.shipped_model import DIMENSIONS, RECALL, ModelManifest
 
 # Increase this by hand whenever the graph computes other numbers from the same weights.
 RECIPE = 1
@@ -108,13 +108,13 @@ def calibrate(base: Base, texts: list[list[int]]) -> Calibration:
     )
 
 
-def write_model(folder: Path, graph: Message, vocabulary: bytes, weights_sha256: str) -> Manifest:
+def write_model(folder: Path, graph: Message, vocabulary: bytes, weights_sha256: str) -> ModelManifest:
     """Write a graph, its vocabulary and its manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     content = b"".join(graph.parts())
     (folder / "int8.onnx").write_bytes(content)
     (folder / "vocab.txt").write_bytes(vocabulary)
-    manifest = Manifest(
+    manifest = ModelManifest(
         name=RECALL,
         weights_sha256=weights_sha256,
         precision="int8",

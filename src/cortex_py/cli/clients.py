@@ -17,7 +17,7 @@ from .output import SHORT_ID, counted, memory_as_dict, note, print_json, print_t
 
 if TYPE_CHECKING:
     from ..clients.catalogue import Client, Scope
-    from ..clients.install import Outcome, Setup
+    from ..clients.install import Setup, SetupOutcome
     from ..hooks.staging import Review, Staged
 
 __all__ = ["hook_command", "install_command", "review_command", "uninstall_command"]
@@ -64,7 +64,7 @@ def _each(
     scope: Scope,
     dry_run: bool,
     session: CommandSession,
-    work: Callable[[Setup, Client], Iterator[Outcome]],
+    work: Callable[[Setup, Client], Iterator[SetupOutcome]],
 ) -> None:
     from ..clients.install import Setup, chosen_clients
 

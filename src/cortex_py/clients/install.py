@@ -27,7 +27,7 @@ from .catalogue import CATALOGUE, SERVER, Client, Scope, find_client, hook_entri
 from .json_edit import add_item, put_source, read_json, remove, remove_empty, set_member, source_of
 from .programs import cortex_words, hook_command, hook_words, is_hook_line, is_server, own_folder, run_words
 
-__all__ = ["Outcome", "Setup", "chosen_clients", "find_plugin", "read_members"]
+__all__ = ["Setup", "SetupOutcome", "chosen_clients", "find_plugin", "read_members"]
 
 _BACKUP = ".before-cortex"
 _BEGIN, _END = "<!-- cortex:begin -->", "<!-- cortex:end -->"
@@ -41,7 +41,7 @@ _Removal = Callable[[str, str | None], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SetupOutcome:
     """One thing that was done to a client, or would be. `state` is `done`, `unchanged`, `would` or `failed`."""
 
     client: str
@@ -109,11 +109,11 @@ class Setup:
 
     # -- install ---------------------------------------------------------------------------------
 
-    def install(self, client: Client) -> Iterator[Outcome]:
+    def install(self, client: Client) -> Iterator[SetupOutcome]:
         """Set up a client; what is set up already stays as it is. Beside a plugin all would come twice."""
         if plugin := find_plugin(client):
             detail = f"the plugin {plugin} is on and brings all; to set up without it, remove it first"
-            yield Outcome(client.name, "plugin", "unchanged", detail)
+            yield SetupOutcome(client.name, "plugin", "unchanged", detail)
             return
         yield self._add_server(client)
         if path := client.place(client.hooks, self.scope, self.project):
@@ -124,15 +124,15 @@ class Setup:
         if path := client.place(client.skill, self.scope, self.project):
             yield self._edit(client, path, "skill", lambda _text: text_of("SKILL.md"))
 
-    def _add_server(self, client: Client) -> Outcome:
+    def _add_server(self, client: Client) -> SetupOutcome:
         path = client.place(client.servers, self.scope, self.project)
         if path is None:
-            return Outcome(client.name, "MCP server", "unchanged", f"it has no file for the scope {self.scope}")
+            return SetupOutcome(client.name, "MCP server", "unchanged", f"it has no file for the scope {self.scope}")
         entry, wanted = self.server_entry(client), self._wanted_entry(client)
         if self.scope == "user" and entry and _words_of(entry) == self.server_words(client):
             beside = self.beside(client, entry)
             more = f", with more than ours: {', '.join(beside)[:200]}" if beside else ""
-            return Outcome(client.name, "MCP server", "unchanged", f"{path}{more}")
+            return SetupOutcome(client.name, "MCP server", "unchanged", f"{path}{more}")
         if path.suffix == ".toml":
             is_free = entry is None or is_server(_words_of(entry))
             if is_free and (words := self._own_command(client, add=True)):
@@ -186,17 +186,17 @@ class Setup:
             return [program, "--add-mcp", json.dumps({"name": SERVER, **self._wanted_entry(client)})]
         return None
 
-    def _run(self, client: Client, words: list[str]) -> Outcome:
+    def _run(self, client: Client, words: list[str]) -> SetupOutcome:
         line = shlex.join([Path(words[0]).name, *words[1:]])
         if self._dry:
-            return Outcome(client.name, "MCP server", "would", f"run {line}")
+            return SetupOutcome(client.name, "MCP server", "would", f"run {line}")
         if client.key == "claude-code" and "add" in words:
             # It refuses a name that is there, even if the entry differs.
             run_words(self._own_command(client, add=False) or words, folder=own_folder())
         done = run_words(words, folder=own_folder())
         if done.code != 0:
-            return Outcome(client.name, "MCP server", "failed", f"{line}: {done.problem}")
-        return Outcome(client.name, "MCP server", "done", f"ran {line}")
+            return SetupOutcome(client.name, "MCP server", "failed", f"{line}: {done.problem}")
+        return SetupOutcome(client.name, "MCP server", "done", f"ran {line}")
 
     def _with_hooks(self, client: Client, text: str) -> str:
         entries = hook_entries(client.key, lambda event: self.hook_line(client, event))
@@ -219,7 +219,7 @@ class Setup:
 
     # -- uninstall -------------------------------------------------------------------------------
 
-    def uninstall(self, client: Client) -> Iterator[Outcome]:
+    def uninstall(self, client: Client) -> Iterator[SetupOutcome]:
         """Take away what `install` set up; what others wrote stays."""
         outcomes = [(client.place(client.servers, self.scope, self.project), self._remove_server(client))]
         for where, what, change in (
@@ -234,13 +234,13 @@ class Setup:
             self._forget(self._target(path))
         yield from (outcome for _, outcome in outcomes)
 
-    def _remove_server(self, client: Client) -> Outcome:
+    def _remove_server(self, client: Client) -> SetupOutcome:
         path = client.place(client.servers, self.scope, self.project)
         entry = self.server_entry(client)
         if path is None or entry is None:
-            return Outcome(client.name, "MCP server", "unchanged", "it is not there")
+            return SetupOutcome(client.name, "MCP server", "unchanged", "it is not there")
         if not is_server(_words_of(entry)):
-            return Outcome(client.name, "MCP server", "unchanged", f"{path}: the entry {SERVER} is not ours")
+            return SetupOutcome(client.name, "MCP server", "unchanged", f"{path}: the entry {SERVER} is not ours")
         if words := self._own_command(client, add=False):
             done = self._run(client, words)
             self._bring_back(client, path)
@@ -269,7 +269,7 @@ class Setup:
         *,
         removal: _Removal | None = None,
         ready: Callable[[], None] = lambda: None,
-    ) -> Outcome:
+    ) -> SetupOutcome:
         """Change a file, or take our part of it away by a `removal`. Before a change, `ready` is called."""
         try:
             path = self._target(path)
@@ -279,17 +279,17 @@ class Setup:
             else:
                 after = change(before or "")
             if after == before:
-                return Outcome(client.name, what, "unchanged", str(path))
+                return SetupOutcome(client.name, what, "unchanged", str(path))
             if self._dry:
-                return Outcome(client.name, what, "would", f"{'write' if before is None else 'change'} {path}")
+                return SetupOutcome(client.name, what, "would", f"{'write' if before is None else 'change'} {path}")
             ready()
             if removal:
                 self._take_away(path, before or "", after)
             else:
                 self._put(path, before, after or "")
-            return Outcome(client.name, what, "done", str(path))
+            return SetupOutcome(client.name, what, "done", str(path))
         except (OSError, ValueError, CortexError) as error:
-            return Outcome(client.name, what, "failed", f"{path} was not changed: {error}")
+            return SetupOutcome(client.name, what, "failed", f"{path} was not changed: {error}")
 
     def _target(self, path: Path) -> Path:
         """The file that is written. A link stays one: what it names is replaced, unless it leads out of the project."""

@@ -123,8 +123,16 @@ class SlidingWindow:
     Unlike the bucket of `security.rate_limit` it allows no more than the limit in any minute, as reported.
     """
 
-    def __init__(self, limit: int, seconds: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limit: int,
+        seconds: float = 60.0,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        most_callers: int = _MOST_CALLERS,
+    ) -> None:
         self.limit = limit
+        self._most_callers = most_callers
         self._seconds = seconds
         self._now = now
         self._asked: OrderedDict[str, deque[float]] = OrderedDict()
@@ -143,7 +151,7 @@ class SlidingWindow:
             if len(asked) >= self.limit:
                 raise _refused(self.limit, self._seconds, asked[0] + self._seconds - now)
             asked.append(now)
-            while len(self._asked) > _MOST_CALLERS:
+            while len(self._asked) > self._most_callers:
                 self._asked.popitem(last=False)
 
 

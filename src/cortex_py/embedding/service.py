@@ -35,11 +35,11 @@ __all__ = [
     "Embedding",
     "EmbeddingService",
     "Embeddings",
-    "Health",
     "Metadata",
     "Metrics",
     "ModelInfo",
     "PendingEmbeddings",
+    "ServiceHealth",
     "Source",
     "embed_many",
     "embed_one",
@@ -108,7 +108,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ServiceHealth:
     status: Literal["healthy", "unhealthy"]
     platform: str
     backends_available: Mapping[str, bool]
@@ -168,7 +168,7 @@ class EmbeddingService:
         """
         self._tenant = tenant
         chosen = generator if generator is not None else backend
-        self.backend = _opened(chosen) if chosen is None or isinstance(chosen, str) else as_backend(chosen)
+        self.backend = open_backend(chosen) if chosen is None or isinstance(chosen, str) else as_backend(chosen)
         self._cache = cache if cache is not None else VectorCache(_MEMORY_BYTES)
         self._limiter = limiter or SlidingWindow(rate_limit)
         self.guard = Guard(max_text_length, max_texts, profile)
@@ -216,14 +216,14 @@ class EmbeddingService:
             extras={f"{name}_available": there for name, there in available.items()},
         )
 
-    def health(self) -> Health:
+    def health(self) -> ServiceHealth:
         """What is true now; loads nothing."""
         problem = None
         try:
             _ = self.backend.fingerprint
         except EmbeddingError as error:
             problem = str(error)
-        return Health(
+        return ServiceHealth(
             status="healthy" if problem is None else "unhealthy",
             platform=platform.system(),
             backends_available=available_backends(self.backend.name),
@@ -336,10 +336,6 @@ class EmbeddingService:
             self._all_metrics = self._all_metrics.plus(hits, misses, refused)
             counted = self._metrics[tenant] = self._metrics.get(tenant, Metrics()).plus(hits, misses, refused)
             return counted
-
-
-def _opened(name: str | None) -> Backend:
-    return open_backend(name)
 
 
 def _check_normalize(normalize: object) -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "MAX_TOKENS",
     "RECALL",
     "SHIPPED",
-    "Manifest",
+    "ModelManifest",
     "checked_graph",
     "read_manifest",
     "read_vocabulary",
@@ -46,7 +46,7 @@ _FORMER_GONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ModelManifest:
     """What the files are; `fingerprint` is stored with every vector of the graph."""
 
     name: str
@@ -63,11 +63,11 @@ class Manifest:
         return f"{self.name}:{self.weights_sha256[:12]}:{self.precision}.{self.recipe}"
 
 
-def read_manifest(models: Path = SHIPPED, name: str = RECALL) -> Manifest:
+def read_manifest(models: Path = SHIPPED, name: str = RECALL) -> ModelManifest:
     """Raises ModelMissing if the model is not in the folder, ModelCorrupt if the manifest cannot be read."""
     path = models / name / "int8.json"
     try:
-        return Manifest(**json.loads(read_whole(path, _MOST_MANIFEST)))
+        return ModelManifest(**json.loads(read_whole(path, _MOST_MANIFEST)))
     except (FileNotFoundError, NotADirectoryError) as error:
         if name == FORMER:
             raise ModelMissing(f"The model {FORMER} is not part of Cortex any more.", remedy=_FORMER_GONE) from error
@@ -76,7 +76,7 @@ def read_manifest(models: Path = SHIPPED, name: str = RECALL) -> Manifest:
         raise ModelCorrupt(f"The model's manifest {path} cannot be read.", remedy=_INSTALL_CORTEX) from error
 
 
-def checked_graph(models: Path, manifest: Manifest) -> Path:
+def checked_graph(models: Path, manifest: ModelManifest) -> Path:
     """The graph's path, after its digest was checked; takes about 20 ms."""
     path = models / manifest.name / "int8.onnx"
     with _readable(path) as file:
@@ -84,7 +84,7 @@ def checked_graph(models: Path, manifest: Manifest) -> Path:
     return path
 
 
-def read_vocabulary(models: Path, manifest: Manifest) -> list[str]:
+def read_vocabulary(models: Path, manifest: ModelManifest) -> list[str]:
     """The pieces in the order of their ids."""
     path = models / manifest.name / "vocab.txt"
     with _readable(path) as file:

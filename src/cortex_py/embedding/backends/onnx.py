@@ -25,7 +25,7 @@ from ..shipped_model import (
     MAX_TOKENS,
     RECALL,
     SHIPPED,
-    Manifest,
+    ModelManifest,
     checked_graph,
     read_manifest,
     read_vocabulary,
@@ -128,7 +128,7 @@ class OnnxBackend:
         _HELPERS.run_beside(work, min(self._threads, len(batches)) - 1)
 
     @cached_property
-    def _manifest(self) -> Manifest:
+    def _manifest(self) -> ModelManifest:
         return read_manifest(self._models, self.model_name)
 
     @cached_property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...config import Device
     from .runtime import InferenceSession
 
-__all__ = ["OnnxFolderBackend", "Signature", "Slot", "read_signature"]
+__all__ = ["GraphSlot", "OnnxFolderBackend", "Signature", "read_signature"]
 
 _PLACES = ("model.onnx", "onnx/model.onnx")
 _IDS, _MASK, _SEGMENTS = ("input_ids", "ids"), ("attention_mask", "mask"), ("token_type_ids",)
@@ -152,9 +152,9 @@ def _graph(folder: Path) -> Path:
     )
 
 
-def _inputs(signature: Signature, path: Path) -> list[tuple[Slot, tuple[str, ...]]]:
+def _inputs(signature: Signature, path: Path) -> list[tuple[GraphSlot, tuple[str, ...]]]:
     """Each input with what it is for."""
-    found: list[tuple[Slot, tuple[str, ...]]] = []
+    found: list[tuple[GraphSlot, tuple[str, ...]]] = []
     roles: tuple[tuple[str, ...], ...] = (_IDS, _MASK, _SEGMENTS)
     for slot in signature.inputs:
         role = next((role for role in roles if slot.name in role), None)
@@ -172,7 +172,7 @@ def _inputs(signature: Signature, path: Path) -> list[tuple[Slot, tuple[str, ...
     return found
 
 
-def _output(signature: Signature, path: Path) -> Slot:
+def _output(signature: Signature, path: Path) -> GraphSlot:
     """The output that holds the vectors: the one for whole texts, or else the one for tokens."""
     usable = [slot for slot in signature.outputs if len(slot.shape) in (2, 3)]
     if not usable:
@@ -213,7 +213,7 @@ _TENSOR_NAME, _TENSOR_EXTERNAL = 8, 13
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class GraphSlot:
     """One input or output. `element` is the type's number; sizes that are not fixed are None."""
 
     name: str
@@ -223,8 +223,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    inputs: tuple[Slot, ...]
-    outputs: tuple[Slot, ...]
+    inputs: tuple[GraphSlot, ...]
+    outputs: tuple[GraphSlot, ...]
     external: tuple[str, ...]
 
 
@@ -264,7 +264,7 @@ def _signature(content: memoryview) -> Signature:
     return Signature(asked, tuple(outputs), tuple(name for name in external if name))
 
 
-def _slot(value: memoryview) -> Slot:
+def _slot(value: memoryview) -> GraphSlot:
     name, element, shape = "", 0, []
     for field, part in _messages(value):
         if field == 1:
@@ -277,7 +277,7 @@ def _slot(value: memoryview) -> Slot:
                         next((number for field, number in _numbers(size) if field == 1), None)
                         for size in _nested(dimensions, 1)
                     ]
-    return Slot(name, element, tuple(shape))
+    return GraphSlot(name, element, tuple(shape))
 
 
 def _tensor(value: memoryview) -> tuple[str, str]:
