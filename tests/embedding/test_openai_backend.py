@@ -118,7 +118,9 @@ def test_a_date_is_waited_for(endpoint: Endpoint) -> None:
         assert 15 < patient.pauses[0] <= 20
 
 
-@each(("wait", "told"), [("3600", "3600"), ("1e308", "86400"), ("Thu, 01 Jan 9999 00:00:00 GMT", "86400")])
+@pytest.mark.parametrize(
+    ("wait", "told"), [("3600", "3600"), ("1e308", "86400"), ("Thu, 01 Jan 9999 00:00:00 GMT", "86400")]
+)
 def test_a_wait_that_is_too_long_is_left_to_the_caller(endpoint: Endpoint, wait: str, told: str) -> None:
     endpoint.usual = refusal(429, "quota", Retry_After=wait)
     with Patient(endpoint.url) as patient, pytest.raises(EmbeddingError, match=f"quota Try again in {told} seconds"):

@@ -16,7 +16,7 @@ from entailment_folders import CLS, INT64, NO, PAIRED, SEP, YES, write_config, w
 from onnx_writer import FLOAT, GraphWriter
 from tokenizers import processors
 
-from cortex_py.embedding.backends.onnx_folder import Signature, Slot
+from cortex_py.embedding.backends.onnx_folder import GraphSlot, Signature
 from cortex_py.errors import ConfigurationError, ModelCorrupt
 from cortex_py.grounding.judges.entailment import EntailmentModel, _output
 
@@ -275,11 +275,11 @@ def test_other_kinds_of_models_are_refused(folder: Path, graph: dict[str, Any], 
 
 
 def test_the_numbers_are_known_by_their_name() -> None:
-    logits, hidden = Slot("logits", FLOAT, ()), Slot("hidden", FLOAT, (None, 8))
+    logits, hidden = GraphSlot("logits", FLOAT, ()), GraphSlot("hidden", FLOAT, (None, 8))
     assert _output(Signature((), (hidden, logits), ()), Path("m")) is logits
     assert _output(Signature((), (hidden,), ()), Path("m")) is hidden
     with pytest.raises(ConfigurationError):
-        _output(Signature((), (hidden, Slot("other", FLOAT, (None, 3))), ()), Path("m"))
+        _output(Signature((), (hidden, GraphSlot("other", FLOAT, (None, 3))), ()), Path("m"))
 
 
 def test_more_numbers_than_declared_are_refused_when_they_come(folder: Path) -> None:

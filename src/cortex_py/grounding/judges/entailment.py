@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...embedding.backends.model_folder import ModelFolder, drop_surrogates
-from ...embedding.backends.onnx_folder import Signature, Slot, read_signature
+from ...embedding.backends.onnx_folder import GraphSlot, Signature, read_signature
 from ...embedding.backends.token_batches import group_by_length
 from ...errors import ConfigurationError, ModelCorrupt, extra_remedy
 from ...paths import read_whole
@@ -233,7 +233,7 @@ def _file(folder: Path, *places: str) -> Path:
     )
 
 
-def _inputs(signature: Signature, path: Path) -> tuple[Slot, ...]:
+def _inputs(signature: Signature, path: Path) -> tuple[GraphSlot, ...]:
     known = "the inputs input_ids, attention_mask and, if needed, token_type_ids"
     for slot in signature.inputs:
         if slot.name not in (_IDS, _MASK, _SEGMENTS) or slot.element not in (_INT32, _INT64):
@@ -251,7 +251,7 @@ def _inputs(signature: Signature, path: Path) -> tuple[Slot, ...]:
     return signature.inputs
 
 
-def _output(signature: Signature, path: Path) -> Slot:
+def _output(signature: Signature, path: Path) -> GraphSlot:
     named = [slot for slot in signature.outputs if slot.name == "logits"]
     fitting = named or [slot for slot in signature.outputs if len(slot.shape) in (1, 2)]
     if len(fitting) != 1 or len(fitting[0].shape) > 2:
@@ -261,7 +261,7 @@ def _output(signature: Signature, path: Path) -> Slot:
     return fitting[0]
 
 
-def _labels(config: Mapping[str, object], output: Slot, folder: Path) -> _Labels:
+def _labels(config: Mapping[str, object], output: GraphSlot, folder: Path) -> _Labels:
     """Find the labels by their names in config.json; a single output needs none."""
     width = output.shape[-1] if len(output.shape) == 2 else 1 if output.shape else None
     spoken = _names(config.get("id2label")), _names(_invert(config.get("label2id")))
