@@ -260,7 +260,7 @@ def test_a_space_with_any_name_can_have_one(pair: Pair) -> None:
     named = Pair(cortex, 'user:o\'brien %s \\ "x" ?')
     with database_of(cortex).write() as session:
         session.as_is.run("UPDATE memory SET space = ? WHERE branch_id IS NULL", (named.space,))
-        session.run(
+        session.as_is.run(
             "UPDATE chunk SET space = ? WHERE num IN (SELECT num FROM memory WHERE space = ?)", (named.space,) * 2
         )
     assert named.build()
