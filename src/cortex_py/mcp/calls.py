@@ -223,7 +223,7 @@ class ToolCalls:
             return _result(await self._bounded(_Call(tool, name, arguments, report)))
         except CortexError as error:
             fault = error
-        except Exception as error:  # noqa: BLE001  # its message may quote data, so clients are not told
+        except Exception as error:  # noqa: BLE001  # its message may quote data, so clients do not see it
             _log.error("%s failed", name, exc_info=error)
             fault = CortexError(f"{name} failed; the server's log has the details.")
         if (result := error_result(tool.spec.errors, fault, arguments)) is not None:

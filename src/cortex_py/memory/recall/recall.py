@@ -385,7 +385,7 @@ class Recall:
     ) -> tuple[tuple[Hit, ...], int]:
         """The best records of all kinds, and how many there are in all."""
         if vector and not scopes:
-            vector.result()  # an endpoint that is away is told all the same
+            vector.result()  # an endpoint that is away is reported all the same
             return (), 0
         from .ranking import query_hashes
 
