@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..remote import is_loopback
+from .middleware import RequestGuard
 
 __all__ = ["HostGuard"]
 
@@ -19,24 +20,22 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 _PORTS = {"http": 80, "https": 443}
 
 
-class HostGuard:
+class HostGuard(RequestGuard):
     """`hosts` are names, or patterns of names, beside this machine's own and the address that was reached."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        self._app = app
+        super().__init__(app)
         self._hosts = [_name(one) for one in (*_LOCAL, *hosts)]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            host, origin = headers.get("host", ""), headers.get("origin")
-            if not self._serves(_name(host), scope):
-                await Response("Misdirected Request", status_code=421)(scope, receive, send)
-                return
-            if origin and not _is_own(origin, host, scope.get("scheme", "http")):
-                await Response("Forbidden Origin", status_code=403)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+    async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        answer: ASGIApp = self.app
+        if not self._serves(_name(host), scope):
+            answer = Response("Misdirected Request", status_code=421)
+        elif origin and not _is_own(origin, host, scope.get("scheme", "http")):
+            answer = Response("Forbidden Origin", status_code=403)
+        await answer(scope, receive, send)
 
     def _serves(self, name: str, scope: Scope) -> bool:
         reached = _name(scope["server"][0]) if scope.get("server") else ""

@@ -341,7 +341,7 @@ _ONE_ORIGIN = re.compile(rf"null|[A-Za-z][A-Za-z0-9+.-]{{0,30}}://{_HOST}")
 class PlainHeaders(RequestGuard):
     """Strips blanks around header values, since not every HTTP parser does.
 
-    Refuses a host or origin that comes twice, or not in its plain form; the framework compares what is left.
+    Refuses a host or origin that comes twice, or not in its plain form. `hosts` compares their names.
     """
 
     async def guard(self, scope: Scope, receive: Receive, send: Send) -> None:
