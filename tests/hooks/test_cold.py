@@ -19,11 +19,16 @@ def _event(folder: Path, text: str = ASKED, **fields: str) -> dict[str, str]:
     return {"client": "codex", "kind": "prompt", "session": "s", "cwd": str(folder), "text": text, **fields}
 
 
-def test_a_prompt_gets_the_note_it_repeats_words_of(filled: Cortex, repository: Path, home: Path) -> None:
-    memory = filled.memories.listed("ns:decisions", 1)[0]
+@pytest.fixture
+def decision(filled: Cortex) -> str:
+    """The id of the memory that answers the question."""
+    return filled.memories.listed("ns:decisions", 1)[0].id
+
+
+def test_a_prompt_gets_the_note_it_repeats_words_of(decision: str, repository: Path, home: Path) -> None:
     text, ids = answer_cold(home, _event(repository))
-    assert ids == [memory.id]
-    assert f"- {DATABASE} (decisions, 2026-01-02, id {memory.id[:12]})" in text
+    assert ids == [decision]
+    assert f"- {DATABASE} (decisions, 2026-01-02, id {decision[:12]})" in text
     inner = repository / "src"
     inner.mkdir()
     assert answer_cold(home, _event(inner))[1] == ids
@@ -34,14 +39,20 @@ def test_a_project_without_a_memory_gets_nothing(repository: Path, cortex: Corte
     assert answer_cold(home, _event(repository)) == ("", [])
 
 
-def test_a_linked_worktree_is_the_same_project(filled: Cortex, repository: Path, home: Path, tmp_path: Path) -> None:
-    memory = filled.memories.listed("ns:decisions", 1)[0]
-    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
-    assert answer_cold(home, _event(tmp_path / "side"))[1] == [memory.id]
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_linked_worktree_is_the_same_project(
+    decision: str, repository: Path, home: Path, tmp_path: Path, relative: bool
+) -> None:
+    side, other = tmp_path / "side", tmp_path / "other"
+    git(repository, "worktree", "add", "-q", "-b", "side", str(side))
+    if relative:
+        inner = repository / ".git" / "worktrees" / "side"
+        (side / ".git").write_text(f"gitdir: {os.path.relpath(inner, side)}\n")
+        (inner / "gitdir").write_text(f"{os.path.relpath(side / '.git', inner)}\n")
+    assert answer_cold(home, _event(side))[1] == [decision]
     # A folder that only says so is none.
-    other = tmp_path / "other"
     other.mkdir()
-    (other / ".git").write_bytes((tmp_path / "side" / ".git").read_bytes())
+    (other / ".git").write_bytes((side / ".git").read_bytes())
     assert answer_cold(home, _event(other))[1] == []
 
 
@@ -55,39 +66,25 @@ def test_a_repository_inside_the_project_is_another_one(filled: Cortex, reposito
     assert answer_cold(home, _event(inner / "src"))[1] == []
 
 
-def test_a_worktree_with_relative_names_is_the_same_project(
-    filled: Cortex, repository: Path, home: Path, tmp_path: Path
-) -> None:
-    memory = filled.memories.listed("ns:decisions", 1)[0]
-    side = tmp_path / "side"
-    git(repository, "worktree", "add", "-q", "-b", "side", str(side))
-    inner = repository / ".git" / "worktrees" / "side"
-    (side / ".git").write_text(f"gitdir: {os.path.relpath(inner, side)}\n")
-    (inner / "gitdir").write_text(f"{os.path.relpath(side / '.git', inner)}\n")
-    assert answer_cold(home, _event(side))[1] == [memory.id]
-
-
 @pytest.mark.parametrize("text", ["", "ok, go on", "/clear", "Which bakery in Lisbon sells the best custard tarts?"])
 def test_short_and_other_prompts_get_nothing(filled: Cortex, repository: Path, home: Path, text: str) -> None:
     assert answer_cold(home, _event(repository, text)) == ("", [])
 
 
 def test_deleted_given_and_confined_notes_and_other_projects_are_left_out(
-    filled: Cortex, repository: Path, home: Path, tmp_path: Path
+    filled: Cortex, decision: str, repository: Path, home: Path, tmp_path: Path
 ) -> None:
-    memory = filled.memories.listed("ns:decisions", 1)[0]
-    assert answer_cold(home, _event(tmp_path))[1] == []
-    given = GivenMemories(home)
-    given.add("codex:s", (memory.id,))
-    assert answer_cold(home, _event(repository))[1] == []
-    assert answer_cold(home, _event(repository, session="other"))[1] == [memory.id]
-    for tag in ("never-inject", "stale"):
-        filled.memories.update(memory.id, tags=[tag])
-        assert answer_cold(home, _event(repository, session="other"))[1] == []
-    filled.memories.update(memory.id, tags=[])
-    assert answer_cold(home, _event(repository, session="other"))[1] == [memory.id]
-    filled.memories.delete(memory.id)
-    assert answer_cold(home, _event(repository, session="other"))[1] == []
+    def told(folder: Path = repository, session: str = "other") -> list[str]:
+        return answer_cold(home, _event(folder, session=session))[1]
+
+    assert told(tmp_path) == []
+    GivenMemories(home).add("codex:s", (decision,))
+    assert told(session="s") == []
+    for tags, ids in ((["never-inject"], []), (["stale"], []), ([], [decision])):
+        filled.memories.update(decision, tags=tags)
+        assert told() == ids
+    filled.memories.delete(decision)
+    assert told() == []
 
 
 def test_orders_in_a_note_do_not_reach_the_model(filled: Cortex, repository: Path, home: Path) -> None:
@@ -110,13 +107,10 @@ def test_a_file_that_is_no_plain_store_gives_nothing(repository: Path, home: Pat
     assert answer_cold(home, _event(repository)) == ("", [])
 
 
-def test_a_cold_hook_answers_and_the_session_is_not_given_it_again(
-    filled: Cortex, repository: Path, home: Path
-) -> None:
-    memory = filled.memories.listed("ns:decisions", 1)[0]
+def test_a_cold_hook_answers_and_the_session_is_not_given_it_again(decision: str, repository: Path, home: Path) -> None:
     git(repository, "status")
     sent = {"session_id": "s", "cwd": str(repository), "prompt": ASKED}
     done = run_hook(home, "claude-code", "UserPromptSubmit", sent)
     assert DATABASE in context_of(done.stdout)
-    wait_for(lambda: GivenMemories(home).ids("claude-code:s") == (memory.id,))
+    wait_for(lambda: GivenMemories(home).ids("claude-code:s") == (decision,))
     wait_for(lambda: not processes_of(home))

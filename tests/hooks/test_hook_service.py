@@ -147,27 +147,21 @@ def test_a_statement_that_a_check_did_not_find_true_is_marked(filled: Cortex, re
     assert claim in text
 
 
-def test_a_budget_holds(repository: Path, home: Path, clock: FakeClock, model: Backend) -> None:
-    with Cortex.open(
-        home, project=repository, clock=clock, backend=model, hook_session_tokens=200, hook_prompt_tokens=150
-    ) as cortex:
+@pytest.mark.parametrize(("start", "prompt"), [(200, 150), (0, 0)])
+def test_a_budget_holds_and_none_means_nothing(
+    repository: Path, home: Path, clock: FakeClock, model: Backend, start: int, prompt: int
+) -> None:
+    settings = {"hook_session_tokens": start, "hook_prompt_tokens": prompt}
+    with Cortex.open(home, project=repository, clock=clock, backend=model, **settings) as cortex:
         texts = [f"Decision {n}: the service number {n} of the event store talks over gRPC " * 4 for n in range(30)]
         cortex.memories.capture_many(NewMemory(content=text, namespace="decisions") for text in texts)
         for found, most in (
-            (cortex.hooks.session_start(repository), 200),
-            (cortex.hooks.prompt("Which service of the event store talks over gRPC?", repository), 150),
+            (cortex.hooks.session_start(repository), start),
+            (cortex.hooks.prompt("Which service of the event store talks over gRPC?", repository), prompt),
         ):
-            assert cortex.memories.count_tokens(found.text) <= most
+            assert not most or cortex.memories.count_tokens(found.text) <= most
+            assert bool(found.text) == bool(most)
             assert len(found.ids) <= 5
-
-
-def test_no_budget_means_nothing(repository: Path, home: Path, clock: FakeClock, model: Backend) -> None:
-    with Cortex.open(
-        home, project=repository, clock=clock, backend=model, hook_session_tokens=0, hook_prompt_tokens=0
-    ) as cortex:
-        cortex.memories.capture(DATABASE, namespace="decisions")
-        assert cortex.hooks.session_start(repository).text == ""
-        assert cortex.hooks.prompt(QUESTION, repository).text == ""
 
 
 def test_a_file_with_recorded_traps_brings_them_when_it_is_opened(filled: Cortex, repository: Path) -> None:
