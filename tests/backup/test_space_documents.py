@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cortex_py.store.documents.document import KINDS, SHAPES, columns
+from cortex_py.store.documents.document import KINDS, SHAPES, columns, table_columns
 from cortex_py.store.documents.memories import MEMORY_FIELDS
 
 
@@ -14,7 +14,7 @@ def test_the_page_on_formats_names_every_field_of_every_kind() -> None:
     section = page.split("## Documents, version 1")[1].split("\n## ")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*)\|$", section, re.MULTILINE))
     assert list(rows) == list(KINDS)
-    own = {"memory": [*MEMORY_FIELDS, *columns("versions:json")]}
+    own = {"memory": [*MEMORY_FIELDS, *columns("versions:json"), *table_columns("history", 2)]}
     for kind, row in rows.items():
         shape = SHAPES.get(kind)
         fields = [*own.get(kind, ()), *(shape.columns if shape else ())]
@@ -22,3 +22,6 @@ def test_the_page_on_formats_names_every_field_of_every_kind() -> None:
             fields += [*columns(f"{child.name}:json"), *child.columns]
         for column in fields:
             assert f"`{column.name}`{'?' if column.optional else ''}" in row, (kind, column.name)
+        if kind in own or shape:
+            names = {*(column.name for column in fields), *(shape.keys if shape else ())}
+            assert set(re.findall(r"`(\w+)`", row)) - set(KINDS) <= names, kind
