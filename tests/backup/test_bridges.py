@@ -477,7 +477,7 @@ class World:
 
     def everything_ever_said(self) -> str:
         """All versions of all memories, deleted ones too."""
-        store = self.cortex._store
+        store = self.cortex.store
         with store.database.read() as session:
             documents = list(store.documents.scan(session, self.cortex.project.id, ["memory"]))
         texts = [str(one.data["content"]) for one in documents]
@@ -610,7 +610,7 @@ def test_a_killed_run_is_repeated_and_ends_in_the_same_state(
                     elif "Changed there\n" in text and path.name != "MEMORY.md":
                         path.write_text(text.replace("Changed there\n", "Changed there, twice\n"))
                 (folder / "new.md").write_text("New there")
-                database, left = cortex._store.database, [point]
+                database, left = cortex.store.database, [point]
                 write = database.write
 
                 def counted(*spaces: str, left: list[int] = left, write: object = write, **how: bool) -> object:

@@ -66,7 +66,7 @@ def test_vectors_are_made_by_the_model_of_the_home(tmp_path: Path, project: Path
         cortex.backups.export_to(tmp_path / "all.jsonl")
         other.backups.import_from([tmp_path / "all.jsonl"])
         assert state(other) == state(cortex)
-        with other._store.database.read() as session:
+        with other.store.database.read() as session:
             lengths = {len(row[0]) for row in session.rows("SELECT vector FROM chunk")}
         assert lengths == {48 * 4}
 

@@ -50,7 +50,7 @@ class Homes(RuleBasedStateMachine):
             )
 
     def ids(self, n: int) -> list[str]:
-        store = self.cortexes[n]._store
+        store = self.cortexes[n].store
         with store.database.read() as session:
             rows = session.rows("SELECT id FROM memory WHERE space = ? ORDER BY id", (self.cortexes[n].project.id,))
         return [row[0] for row in rows]
@@ -84,7 +84,7 @@ class Homes(RuleBasedStateMachine):
         ids = self.ids(n)
         if ids:
             one = ids[place % len(ids)]
-            store = self.cortexes[n]._store
+            store = self.cortexes[n].store
             with store.database.read() as session:
                 found = store.memories.find(session, one, limit=1)
             try:
@@ -134,7 +134,7 @@ class Homes(RuleBasedStateMachine):
     @invariant()
     def sound(self) -> None:
         for cortex in self.cortexes:
-            store = cortex._store
+            store = cortex.store
             with store.database.read() as session:
                 loose = session.rows(
                     "SELECT count(*) FROM mention n WHERE NOT EXISTS (SELECT 1 FROM entity e WHERE e.space = n.space "
@@ -159,7 +159,7 @@ class Homes(RuleBasedStateMachine):
             if shared[0] == shared[1]:
                 break
         assert shared[0] == shared[1]
-        store = self.cortexes[0]._store
+        store = self.cortexes[0].store
         with store.database.read() as session:
             rows = session.rows("SELECT content FROM memory WHERE space = ?", (self.cortexes[0].project.id,))
         assert self.written <= {row[0] for row in rows}

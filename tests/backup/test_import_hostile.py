@@ -22,7 +22,7 @@ from import_kinds import KINDS, Kind, chatgpt_conversations, claude_line, lines,
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.backup.transfer.readers.parsing import Value, json_entries
+from cortex_py.backup.transfer.readers.parsing import JsonItem, json_entries
 from cortex_py.errors import InvalidInput
 
 from forking import python_command
@@ -98,8 +98,8 @@ def test_entries_of_an_array_are_cut_as_a_parser_would(values: list[object], siz
     except UnicodeDecodeError:
         return
     found = list(json_entries(Slow()))  # type: ignore[arg-type]
-    assert [one.value for one in found if isinstance(one, Value)] == values
-    assert all(isinstance(one, Value) for one in found)
+    assert [one.value for one in found if isinstance(one, JsonItem)] == values
+    assert all(isinstance(one, JsonItem) for one in found)
 
 
 def test_one_damaged_conversation_of_an_export_is_left_out(cortex: Cortex, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ sys.path[:0] = [{tests!r}, {here!r}]
 from homes import opened
 home, project, point, source = sys.argv[1:]
 with opened(Path(home), Path(project)) as cortex:
-    database, left = cortex._store.database, [int(point)]
+    database, left = cortex.store.database, [int(point)]
     write = database.write
     @contextmanager
     def counted(*spaces, **how):

@@ -206,8 +206,8 @@ def test_an_id_that_occurs_twice_is_refused_unless_it_is_the_same(
 
 
 def _documents(cortex: Cortex) -> list[Any]:
-    with cortex._store.database.read() as session:
-        return list(cortex._store.documents.scan(session, cortex.project.id))
+    with cortex.store.database.read() as session:
+        return list(cortex.store.documents.scan(session, cortex.project.id))
 
 
 def test_one_bad_export_of_several_keeps_all_back(cortex: Cortex, lines: list[str], tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_fault_while_it_is_written_takes_all_of_it_back(
     path = tmp_path / "all.jsonl"
     path.write_text("\n".join(lines), "utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(type(cortex._store.documents), "mend", lambda *_: 1 / 0)
+        patch.setattr(type(cortex.store.documents), "mend", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             cortex.backups.import_from([path])
     assert state(cortex) == []

@@ -131,7 +131,7 @@ def test_vectors_of_another_model_are_made_anew(tmp_path: Path, project: Path, c
     with Cortex.open(tmp_path / "two", project=project, backend=OtherBackend(), clock=clock, new_store=True) as other:
         other.backups.restore(made.id)
         assert state(other) == before
-        with other._store.database.read() as session:
+        with other.store.database.read() as session:
             lengths = {len(row[0]) for row in session.rows("SELECT vector FROM chunk")}
         assert lengths == {48 * 4}
         assert found(other, "Kafka events")[0] == "first: we decided on Kafka for events"
@@ -157,7 +157,7 @@ def test_a_snapshot_is_of_one_moment_while_others_write(home: Path, project: Pat
     with opened(home, project, clock) as cortex:
         pair = [cortex.memories.capture(f"count 0 {side}").id for side in ("left", "right")]
         stop = threading.Event()
-        store = cortex._store
+        store = cortex.store
 
         def write() -> None:
             n = 0
@@ -256,7 +256,7 @@ def test_a_fault_at_any_document_of_a_restore_leaves_the_old_state(
         made = cortex.backups.create()
         fill(cortex, "second")
         before = state(cortex)
-        table = cortex._store.documents
+        table = cortex.store.documents
         steps = 0
         for name in ("put", "remove"):
             real = getattr(table, name)
@@ -295,7 +295,7 @@ def test_what_does_not_read_back_is_rolled_back(
         made = cortex.backups.create()
         cortex.memories.update(ids[0], content="changed")
         before = state(cortex)
-        monkeypatch.setattr(cortex._store.documents, "put", lambda *_given: None)
+        monkeypatch.setattr(cortex.store.documents, "put", lambda *_given: None)
         with pytest.raises(BackupCorrupt, match="do not read back"):
             cortex.backups.restore(made.id)
         assert state(cortex) == before

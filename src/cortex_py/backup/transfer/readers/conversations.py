@@ -13,7 +13,7 @@ from typing import Any
 
 from ....security.spoken import spoken
 from .files import SourceFile
-from .parsing import Value, first_objects, json_reader, json_values, mapped, moment, text_of
+from .parsing import JsonItem, first_objects, json_reader, json_values, mapped, moment, text_of
 from .records import Found, Skipped, SourceReader, SourceRecord
 
 __all__ = ["CONVERSATIONS"]
@@ -51,7 +51,7 @@ def _may_speak(line: bytes) -> bool:
     return b'"type":"text"' in line or not any(mark in line for mark in tools)
 
 
-def _claude_code_turn(line: Value, _file: SourceFile) -> Iterator[Found]:
+def _claude_code_turn(line: JsonItem, _file: SourceFile) -> Iterator[Found]:
     entry = line.object
     # What the client, another agent or a failed request wrote, nobody said in this conversation.
     others = ("isMeta", "isCompactSummary", "isSidechain", "isApiErrorMessage")
@@ -76,7 +76,7 @@ def _is_claude_code_history(file: SourceFile) -> bool:
     return bool(found) and all({"display", "timestamp", "project"} <= one.keys() for one in found)
 
 
-def _claude_code_prompt(line: Value, _file: SourceFile) -> Iterator[Found]:
+def _claude_code_prompt(line: JsonItem, _file: SourceFile) -> Iterator[Found]:
     entry = line.object
     text = _said(entry.get("display"))
     if text is not None and not text.startswith("/"):
@@ -215,7 +215,7 @@ def _gemini_turns(file: SourceFile) -> Iterator[Found]:
             )  # fmt: skip
 
 
-def _replay(given: Value, messages: _Messages, facts: dict[str, Any]) -> None:
+def _replay(given: JsonItem, messages: _Messages, facts: dict[str, Any]) -> None:
     value = given.object
     if isinstance(back := value.get("$rewindTo"), str):
         known = list(messages)
@@ -261,7 +261,7 @@ def _is_chatgpt(file: SourceFile) -> bool:
     return _begins(file, b"mapping") and (b'"parent"' in file.head or b'"message"' in file.head)
 
 
-def _chatgpt_turns(entry: Value, _file: SourceFile) -> Iterator[Found]:
+def _chatgpt_turns(entry: JsonItem, _file: SourceFile) -> Iterator[Found]:
     """A conversation is a tree of messages, of which the last branch is the one shown."""
     conversation = entry.object
     if not isinstance(conversation.get("mapping"), dict):
@@ -310,7 +310,7 @@ def _is_claude_ai(file: SourceFile) -> bool:
     return _begins(file, b"chat_messages")
 
 
-def _claude_ai_turns(entry: Value, _file: SourceFile) -> Iterator[Found]:
+def _claude_ai_turns(entry: JsonItem, _file: SourceFile) -> Iterator[Found]:
     conversation = entry.object
     if not isinstance(conversation.get("chat_messages"), list):
         yield Skipped(f"entry {entry.number}", "it is no conversation")
@@ -335,7 +335,7 @@ def _is_claude_ai_projects(file: SourceFile) -> bool:
     return _begins(file, b"prompt_template") or (_begins(file, b"docs", b"uuid") and b'"filename"' in file.head)
 
 
-def _claude_ai_notes(entry: Value, _file: SourceFile) -> Iterator[Found]:
+def _claude_ai_notes(entry: JsonItem, _file: SourceFile) -> Iterator[Found]:
     """The instructions and the documents of a project."""
     project = entry.object
     if not isinstance(entry.value, dict):

@@ -14,7 +14,7 @@ from .files import SourceFile
 from .records import Found, Skipped, SourceReader
 
 __all__ = [
-    "Value", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "parse", "text_of",
+    "JsonItem", "first_objects", "json_entries", "json_reader", "json_values", "mapped", "moment", "parse", "text_of",
 ]  # fmt: skip
 
 _LINE_MOST = 64_000_000
@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[\]{},]|"', re.DOTALL)
 
 
-class Value(NamedTuple):
+class JsonItem(NamedTuple):
     """A value of a file: its number among the lines or the entries of an array, from 1, and the line it begins on."""
 
     value: Any
@@ -46,7 +46,7 @@ Wanted = Callable[[bytes], bool]
 def json_reader(
     kind: str,
     recognises: Callable[[SourceFile], bool],
-    take: Callable[[Value, SourceFile], Iterable[Found]],
+    take: Callable[[JsonItem, SourceFile], Iterable[Found]],
     *,
     is_lines: Callable[[SourceFile], bool] = lambda _file: True,
     wanted: Wanted = lambda _line: True,
@@ -65,7 +65,7 @@ def json_reader(
 
 def json_values(
     file: SourceFile, *, is_lines: bool = True, wanted: Wanted = lambda _line: True
-) -> Iterator[Value | Skipped]:
+) -> Iterator[JsonItem | Skipped]:
     """The values of a file, one at a time: of its lines, or of its outermost array."""
     with file.open() as stream:
         yield from _json_lines(stream, wanted) if is_lines else json_entries(stream)
@@ -91,7 +91,7 @@ def parse(data: bytes) -> Any:
         raise
 
 
-def _json_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Value | Skipped]:
+def _json_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[JsonItem | Skipped]:
     """The values of JSON Lines. Lines that are not `wanted` are not parsed, only checked to be whole."""
     number = 0
     while raw := stream.readline(_LINE_MOST):
@@ -105,10 +105,10 @@ def _json_lines(stream: BinaryIO, wanted: Wanted) -> Iterator[Value | Skipped]:
         if not line or (not wanted(line) and line.endswith(b"}") and _BETWEEN not in line):
             continue
         try:
-            yield Value(parse(line), number, number)
+            yield JsonItem(parse(line), number, number)
         except ValueError as error:
             together = _objects_in(line)
-            yield from (Value(value, number, number) for value in together)
+            yield from (JsonItem(value, number, number) for value in together)
             if not together:
                 yield Skipped(f"line {number}", str(error))
 
@@ -137,7 +137,7 @@ def _objects_in(line: bytes) -> list[dict[str, Any]]:
 _DECODER = json.JSONDecoder()
 
 
-def json_entries(stream: BinaryIO) -> Iterator[Value | Skipped]:
+def json_entries(stream: BinaryIO) -> Iterator[JsonItem | Skipped]:
     """The entries of the outermost array, or the one value of the file, without reading the file as a whole.
 
     A damaged entry is skipped; where the end of one cannot be found, the rest of the file is.
@@ -160,16 +160,16 @@ def json_entries(stream: BinaryIO) -> Iterator[Value | Skipped]:
         yield Skipped(f"entry {number + 1}", "the file ends inside it")
 
 
-def _whole(data: bytes) -> Iterator[Value | Skipped]:
+def _whole(data: bytes) -> Iterator[JsonItem | Skipped]:
     if len(data) > _ENTRY_MOST:
         yield Skipped("line 1", f"it is longer than {_ENTRY_MOST:,} bytes")
     elif data.strip():
         yield _value(data, 1, 1, "line 1")
 
 
-def _value(data: bytes, number: int, line: int, place: str) -> Value | Skipped:
+def _value(data: bytes, number: int, line: int, place: str) -> JsonItem | Skipped:
     try:
-        return Value(parse(data.strip()), number, line)
+        return JsonItem(parse(data.strip()), number, line)
     except ValueError as error:
         return Skipped(place, str(error))
 

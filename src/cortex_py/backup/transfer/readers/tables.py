@@ -11,7 +11,7 @@ from typing import Any
 from ....errors import CortexError
 from ..markdown import from_object
 from .files import SourceFile
-from .parsing import Value, first_objects, json_reader
+from .parsing import JsonItem, first_objects, json_reader
 from .records import Found, Skipped, SourceEntity, SourceReader, SourceRecord, SourceRelation
 
 __all__ = ["HOLDER_TYPE", "MEMORY_SERVER", "table_readers"]
@@ -27,7 +27,7 @@ _FIELDS = ("content", "namespace", "source", "path", "summary", "category", "tag
 def table_readers(fields: Mapping[str, str]) -> tuple[SourceReader, SourceReader]:
     """Readers of CSV and of JSON objects; `fields` names the column that is the content, the time and so on."""
 
-    def take(one: Value, file: SourceFile) -> Iterator[Found]:
+    def take(one: JsonItem, file: SourceFile) -> Iterator[Found]:
         place = f"{'line' if _holds_lines(file) else 'entry'} {one.number}"
         yield _record(one.value, file, place, one.number, fields)
 
@@ -116,7 +116,7 @@ def _is_memory_server(file: SourceFile) -> bool:
     return bool(found) and all(one.get("type") in ("entity", "relation") for one in found)
 
 
-def _graph_line(line: Value, file: SourceFile) -> Iterator[Found]:
+def _graph_line(line: JsonItem, file: SourceFile) -> Iterator[Found]:
     value, place = line.object, f"line {line.number}"
     if value.get("type") == "entity":
         yield from _entity(value, file, line.number)
