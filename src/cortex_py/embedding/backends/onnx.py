@@ -93,6 +93,11 @@ class OnnxBackend:
         import numpy as np
 
         self._loaded_session()
+        if len(texts) == 1:
+            check_deadline()
+            vector = self._run([self._tokeniser.encode(texts[0], MAX_TOKENS)])
+            report("texts", 1, 1)
+            return vector / np.linalg.norm(vector, axis=1, keepdims=True) if normalize else vector
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
             part = [self._tokeniser.encode(text, MAX_TOKENS) for text in texts[first : first + _TEXTS_AT_ONCE]]

@@ -107,7 +107,7 @@ def replacements(
     record = details.chunk_record[details.term_chunk]
     cues = _cues()
     near = cues[np.minimum(np.searchsorted(cues, details.term_hash), len(cues) - 1)]
-    telling = np.unique(record[near == details.term_hash])
+    telling = np.flatnonzero(np.bincount(record[near == details.term_hash], minlength=details.size))
     if not len(shown) or not (len(telling) or known):
         return []
     starts = np.searchsorted(details.chunk_record, np.arange(details.size))
