@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from cortex_py.context.suggestions.usage_log import WEIGHTS, WINDOW, Strength, Window
+from cortex_py.context.suggestions.usage_log import BURST, BURST_EVENTS, WEIGHTS, Strength
 from cortex_py.store.tables.suggestions import ReferenceRow
 
 __all__ = ["bursts", "coreferences", "pairs", "uses"]
@@ -27,7 +27,7 @@ def uses(events: Iterable[ReferenceRow]) -> dict[str, Strength]:
     return found
 
 
-def bursts(events: Iterable[ReferenceRow], window: Window = WINDOW) -> list[list[ReferenceRow]]:
+def bursts(events: Iterable[ReferenceRow]) -> list[list[ReferenceRow]]:
     """Events of one line of work that belong together, the earliest bursts first.
 
     A burst is over when its first event is longer ago than the window, or when it is full; but events of one moment
@@ -41,8 +41,8 @@ def bursts(events: Iterable[ReferenceRow], window: Window = WINDOW) -> list[list
         line.sort(key=_order)
         burst: list[ReferenceRow] = []
         for event in line:
-            full = len(burst) >= window.events and event.at > burst[-1].at
-            if burst and (full or event.at - burst[0].at > window.span):
+            full = len(burst) >= BURST_EVENTS and event.at > burst[-1].at
+            if burst and (full or event.at - burst[0].at > BURST):
                 found.append(burst)
                 burst = []
             burst.append(event)
@@ -65,10 +65,10 @@ def pairs(burst: Iterable[ReferenceRow]) -> dict[tuple[str, str], float]:
     return {(a, b): min(weights[a], weights[b]) / shared for a, b in combinations(sorted(weights), 2)}
 
 
-def coreferences(events: Iterable[ReferenceRow], window: Window = WINDOW) -> dict[tuple[str, str], Strength]:
+def coreferences(events: Iterable[ReferenceRow]) -> dict[tuple[str, str], Strength]:
     """How strongly memories were used together, the smaller id first; `times` counts the bursts they shared."""
     found: dict[tuple[str, str], Strength] = {}
-    for burst in bursts(events, window):
+    for burst in bursts(events):
         for pair, weight in pairs(burst).items():
             found[pair] = found.get(pair, Strength()).plus(weight, burst[-1].at)
     return found

@@ -32,13 +32,6 @@ def test_a_moved_folder_is_found_again(home: Path, repository: Path, tmp_path: P
     assert _id(home, moved) == before
 
 
-def test_a_copy_beside_the_original_is_another_project(home: Path, repository: Path, tmp_path: Path) -> None:
-    before = _id(home, repository)
-    other = tmp_path / "there" / "work"
-    other.mkdir(parents=True)
-    assert _id(home, other) != before
-
-
 def test_a_repository_that_gains_a_remote_keeps_its_memories(home: Path, repository: Path, tmp_path: Path) -> None:
     before = _id(home, repository)
     git(repository, "remote", "add", "origin", "git@example.org:team/work.git")

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from cortex_py.context.suggestions.usage_log import (
     HALF_LIFE,
     WEIGHTS,
-    WINDOW,
     EventKind,
     Strength,
-    Window,
     fade,
     habits,
 )
 from cortex_py.store.tables.suggestions import ReferenceRow
 
-from reference_model import bursts, coreferences, pairs, uses
+from reference_model import coreferences, uses
 
 HOUR = 3_600_000_000
 NOW = 1_767_000_000_000_000
@@ -33,14 +31,6 @@ def load(
 
 
 moments = st.integers(NOW - 10 * HALF_LIFE, NOW)
-events = st.builds(
-    ReferenceRow,
-    memory_id=st.sampled_from("abcdefgh"),
-    kind=st.sampled_from(sorted(WEIGHTS)),
-    branch_id=st.sampled_from([None, "b1", "b2"]),
-    task=st.sampled_from(["", "login", "search"]),
-    at=st.integers(NOW - 8 * HOUR, NOW),
-)
 
 
 def test_what_a_person_did_by_hand_weighs_most() -> None:
@@ -67,41 +57,6 @@ def test_one_number_is_the_sum_over_all_uses_in_any_order(added: list[tuple[floa
     assert kept.times == len(added)
 
 
-@given(st.lists(events, max_size=30))
-def test_uses_are_sums_over_events(done: list[ReferenceRow]) -> None:
-    for memory, strength in uses(done).items():
-        own = [fade(WEIGHTS[one.kind], one.at, NOW) for one in done if one.memory_id == memory]
-        assert fade(strength.value, strength.at, NOW) == pytest.approx(sum(own))
-
-
-@given(st.lists(events, max_size=40))
-def test_bursts_part_events_by_line_of_work_and_time_and_lose_none(done: list[ReferenceRow]) -> None:
-    found = bursts(done)
-    assert sorted(map(repr, done)) == sorted(repr(one) for burst in found for one in burst)
-    for burst in found:
-        assert burst[-1].at - burst[0].at <= WINDOW.span
-        assert len({one.branch_id for one in burst}) == 1
-        assert burst[0].branch_id is not None or len({one.task for one in burst}) == 1
-    assert [burst[0].at for burst in found] == sorted(burst[0].at for burst in found)
-
-
-@given(st.lists(events, max_size=12), st.randoms())
-def test_the_order_of_events_does_not_matter(done: list[ReferenceRow], random: object) -> None:
-    mixed = list(done)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
-    assert coreferences(mixed) == coreferences(done)
-
-
-@given(st.lists(events, max_size=40))
-def test_a_burst_gives_a_memory_no_more_than_one_use(done: list[ReferenceRow]) -> None:
-    for burst in bursts(done):
-        shared = pairs(burst)
-        assert all(a < b for a, b in shared)
-        for memory in {one.memory_id for one in burst}:
-            total = sum(weight for pair, weight in shared.items() if memory in pair)
-            assert total <= max(WEIGHTS[one.kind] for one in burst if one.memory_id == memory) + 1e-9
-
-
 def test_two_loads_within_two_hours_belong_together() -> None:
     assert coreferences([load("a"), load("b", NOW + 2 * HOUR)]) == {("a", "b"): Strength(1.0, NOW + 2 * HOUR, 1)}
     assert coreferences([load("a"), load("b", NOW + 2 * HOUR + 1)]) == {}
@@ -113,22 +68,6 @@ def test_another_line_of_work_is_not_together() -> None:
     assert not coreferences([load("a", branch=None, task="x"), load("b", branch=None, task="y")])
     assert coreferences([load("a", branch=None, task="x"), load("b", branch=None, task="x")])
     assert coreferences([load("a", task="x"), load("b", task="y")]), "a branch is one line, whatever its tasks"
-
-
-def test_a_full_burst_ends_but_never_within_a_moment() -> None:
-    apart = [load(f"m{number}", NOW + number) for number in range(5)]
-    assert [len(burst) for burst in bursts(apart, Window(HOUR, 2))] == [2, 2, 1]
-    at_once = [load(f"m{number}") for number in range(5)]
-    assert [len(burst) for burst in bursts(at_once, Window(HOUR, 2))] == [5]
-
-
-def test_a_hundred_at_once_do_not_flood() -> None:
-    crowd = coreferences([load(f"m{number:03}") for number in range(100)])
-    few = coreferences([load("a"), load("b"), load("c")])
-    assert len(crowd) == 4950
-    assert {round(one.value, 9) for one in crowd.values()} == {round(1 / 99, 9)}
-    assert few[("a", "b")].value == 0.5
-    assert coreferences([load(f"m{number:03}") for number in range(1000)]) == {}, "an export says nothing"
 
 
 def test_a_pair_is_as_strong_as_its_weaker_use_and_counts_its_bursts() -> None:

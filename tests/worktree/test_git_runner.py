@@ -185,12 +185,6 @@ def test_a_git_folder_that_a_tree_points_at_is_its_own(tmp_path: Path, root: Pat
     assert found.is_bare
 
 
-def test_files_below_a_folder_are_listed_by_their_paths_from_there(root: Path) -> None:
-    (root / "sub" / "new.txt").write_text("new\n")
-    (root / "sub" / "*").write_text("odd\n")
-    assert [file.path for file in project_files(root / "sub")] == ["*", "a.txt", "new.txt"]
-
-
 # Pipes and devices in the place of files
 
 

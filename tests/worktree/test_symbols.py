@@ -33,6 +33,9 @@ def test_a_symbol_and_an_import_in_full() -> None:
     text = "import os\n\n\nclass A:\n    def f(self):\n        pass\n"
     assert analyse("a.py", text).symbols == [Symbol("A", "A", "class", 4, 6), Symbol("f", "A.f", "method", 5, 6)]
     assert analyse("a.py", text).imports == [Import("os", (), 1)]
+    for path in ("README.md", "notes.txt"):
+        found = analyse(path, text)
+        assert (found.symbols, found.imports) == ([], [])
 
 
 def test_what_can_be_read_between_errors_is_found() -> None:
@@ -55,8 +58,3 @@ def test_what_can_be_read_between_errors_is_found() -> None:
 def test_a_language_is_known_by_name_or_first_line(path: str, first_line: str, name: str | None) -> None:
     found = language_of(path, first_line)
     assert (found.name if found else None) == name
-
-
-def test_text_that_is_no_code_defines_nothing() -> None:
-    assert analyse("README.md", "# def f(): pass\n").symbols == []
-    assert analyse("notes.txt", "import os\n").imports == []

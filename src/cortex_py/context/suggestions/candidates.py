@@ -19,7 +19,7 @@ from ...store.store import Store
 from ...worktree.git.repository import Repository
 from ...worktree.git.runner import run_git
 from .ranking import HABIT, Cues
-from .usage_log import WINDOW, Habit, fade, habits
+from .usage_log import BURST, Habit, fade, habits
 
 __all__ = ["CandidateFinder", "Gathered", "describe", "task_kind", "task_words"]
 
@@ -156,8 +156,8 @@ class CandidateFinder:
         table = self._store.suggestions
         events = table.used(session, self._project, branch_id, _EVENTS) if branch_id else []
         # What the current burst of work has used is at hand already, and shows what comes next.
-        recent = list(dict.fromkeys(one for one, at in events if now - at <= WINDOW.span))
-        before = ((one, at) for one, at in events if now - at > WINDOW.span)
+        recent = list(dict.fromkeys(one for one, at in events if now - at <= BURST))
+        before = ((one, at) for one, at in events if now - at > BURST)
         hits = _about(hits, begun=bool(events))
         anchors = _anchors(recent, hits)
         each = max(_FEWEST, _PARTNERS // max(1, len(anchors)))

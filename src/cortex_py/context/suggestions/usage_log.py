@@ -23,7 +23,7 @@ from ...store.store import Store
 from ...store.tables.suggestions import ReferenceRow
 
 __all__ = [
-    "HALF_LIFE", "WEIGHTS", "WINDOW", "EventKind", "Habit", "ReferenceLog", "Strength", "Window", "fade", "habits",
+    "BURST", "BURST_EVENTS", "HALF_LIFE", "WEIGHTS", "EventKind", "Habit", "ReferenceLog", "Strength", "fade", "habits",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)
@@ -35,15 +35,9 @@ HALF_LIFE = 30 * 86_400_000_000
 WEIGHTS: Mapping[str, float] = {"select": 2.0, "accept": 1.5, "load": 1.0, "recall": 0.4, "together": 0.2}
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The longest duration of a burst of work, and the most events in it."""
-
-    span: int = 2 * 3_600_000_000
-    events: int = 20
-
-
-WINDOW = Window()
+# The longest duration of a burst of work, and the most events in it.
+BURST = 2 * 3_600_000_000
+BURST_EVENTS = 20
 # A burst weighs half as much as one that came so many bursts later: work moves on.
 _STALE = 6.0
 
@@ -81,7 +75,7 @@ def fade(strength: float, since: int, now: int) -> float:
     return strength * exp2(-max(0, now - since) / HALF_LIFE)
 
 
-def habits(events: Iterable[tuple[str, int]], span: int = WINDOW.span) -> dict[str, Habit]:
+def habits(events: Iterable[tuple[str, int]]) -> dict[str, Habit]:
     """What a branch uses again and again; `events` are (memory, moment), the newest first.
 
     A rate is the share of the bursts in which a memory was used; later ones count for more. One empty burst is added,
@@ -93,7 +87,7 @@ def habits(events: Iterable[tuple[str, int]], span: int = WINDOW.span) -> dict[s
     newest: int | None = None
     seen: set[str] = set()
     for memory_id, at in events:
-        if newest is None or newest - at > span:
+        if newest is None or newest - at > BURST:
             weight = exp2(-count / _STALE)
             count, total, newest = count + 1, total + weight, at
             seen = set()
@@ -188,7 +182,7 @@ class ReferenceLog:
         uses = table.strengths(session, self._project, [event.memory_id for event in events])
         pairs: dict[Pair, Sum] = {}
         for event in events:
-            recent = table.uses(session, self._project, event.branch_id, WINDOW.events, event.at - WINDOW.span)
+            recent = table.uses(session, self._project, event.branch_id, BURST_EVENTS, event.at - BURST)
             beside: dict[str, str] = {
                 one.memory_id: one.kind
                 for one in recent
