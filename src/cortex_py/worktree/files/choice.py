@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -33,9 +34,14 @@ __all__ = [
 _NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("file_names.json").read_text("utf-8"))
 
 
-def name_pattern(kind: str) -> re.Pattern[str]:
-    """The file names (in lower case) of one kind in `file_names.json`."""
+@cache
+def _pattern(kind: str) -> re.Pattern[str]:
     return re.compile("|".join(_NAMES[kind]))
+
+
+def _is(kind: str, name: str) -> bool:
+    """Whether a name, in lower case, is of a kind in `file_names.json`."""
+    return _pattern(kind).fullmatch(name) is not None
 
 
 class Role(IntEnum):
@@ -48,16 +54,8 @@ class Role(IntEnum):
     CONFIGURATION = 4
 
 
-_GUIDE = name_pattern("guide")
-_MANIFEST = name_pattern("manifest")
-_ENTRY = name_pattern("entry")
-# Common names: an entry point only beside the project's manifest.
-_ENTRY_AT_TOP = name_pattern("entry_at_top")
 _SOURCE_FOLDERS = ("", "src", "app", "lib", "source")
 _COMMAND = re.compile(r"(.*/)?(cmd|bin)/[^/]+/main\.[a-z]+")
-_DOCUMENTATION = name_pattern("documentation")
-_CONFIGURATION = name_pattern("configuration")
-_CONFIGURATION_PATH = name_pattern("configuration_path")
 # Tests, examples and templates look like projects but are not the project itself.
 _ASIDE = re.compile(
     r"(^|/)(tests?|__tests__|specs?|e2e|fixtures?|testdata|test-data|mocks?|__mocks__|examples?|samples?|demos?|benchmarks?"
@@ -66,7 +64,7 @@ _ASIDE = re.compile(
 
 
 def is_manifest(path: str) -> bool:
-    return _MANIFEST.fullmatch(posixpath.basename(path).lower()) is not None
+    return _is("manifest", posixpath.basename(path).lower())
 
 
 def role_of(path: str, manifest_folders: Collection[str] = ("",)) -> Role | None:
@@ -75,18 +73,18 @@ def role_of(path: str, manifest_folders: Collection[str] = ("",)) -> Role | None
     name = posixpath.basename(lower)
     if _ASIDE.search(lower):
         return None
-    if _GUIDE.fullmatch(name):
-        in_docs = _DOCUMENTATION.fullmatch(lower) is not None
-        return Role.DOCUMENTATION if in_docs else Role.GUIDE
-    if _MANIFEST.fullmatch(name):
+    if _is("guide", name):
+        return Role.DOCUMENTATION if _is("documentation", lower) else Role.GUIDE
+    if _is("manifest", name):
         return Role.MANIFEST
-    if _ENTRY.fullmatch(name) or _COMMAND.fullmatch(lower):
+    if _is("entry", name) or _COMMAND.fullmatch(lower):
         return Role.ENTRY
-    if _ENTRY_AT_TOP.fullmatch(name) and _is_top(posixpath.dirname(path), manifest_folders):
+    # Common names: an entry point only beside the project's manifest.
+    if _is("entry_at_top", name) and _is_top(posixpath.dirname(path), manifest_folders):
         return Role.ENTRY
-    if _DOCUMENTATION.fullmatch(lower):
+    if _is("documentation", lower):
         return Role.DOCUMENTATION
-    if _CONFIGURATION.fullmatch(name) or _CONFIGURATION_PATH.fullmatch(lower):
+    if _is("configuration", name) or _is("configuration_path", lower):
         return Role.CONFIGURATION
     return None
 
@@ -219,11 +217,7 @@ _OUTPUT = {
     "bin": ("*.csproj", "*.fsproj"),
     "obj": ("*.csproj", "*.fsproj"),
 }
-_BINARY = name_pattern("binary")
-_LOCK = name_pattern("lock")
-_GENERATED = name_pattern("generated")
 _GENERATED_FOLDERS = frozenset(("__snapshots__", "__generated__", "generated-sources"))
-_PRIVATE = name_pattern("private")
 _PROSE = (".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".org", ".tex", ".csv", ".tsv")
 
 _LARGE_FILE_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -308,11 +302,11 @@ def skip_by_name(path: str, manifest_names: Mapping[str, Collection[str]] | None
     *folders, name = lower.split("/")
     if not VENDORED.isdisjoint(folders) or _is_output(path, manifest_names or {}):
         return "vendored"
-    if _PRIVATE.fullmatch(name):
+    if _is("private", name):
         return "private"
-    if _BINARY.fullmatch(name):
+    if _is("binary", name):
         return "binary"
-    if _LOCK.fullmatch(name) or _GENERATED.fullmatch(name) or not _GENERATED_FOLDERS.isdisjoint(folders):
+    if _is("lock", name) or _is("generated", name) or not _GENERATED_FOLDERS.isdisjoint(folders):
         return "generated"
     return None
 

@@ -275,9 +275,8 @@ class _BranchClassifier:
         independent = ("merge-base", "--independent", *outside)
         if any(commit in self._repository.lines(*independent, commit) for commit in inside):
             return "merged"
-        is_shallow = (self._repository.common_dir / "shallow").exists()
         is_sure = len(known) == len(last) and all(self._patches.saw_all_since(commit) for commit in outside)
-        return "deleted" if is_sure and not is_shallow else "open"
+        return "deleted" if is_sure and not self._repository.is_shallow else "open"
 
 
 class _Patches:

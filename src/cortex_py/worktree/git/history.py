@@ -198,7 +198,7 @@ def read_patch(repository: Repository, commit: str | None, path: str, *, most_by
             found, is_complete = PatchReader(lines).lines_of(new, most_bytes)
         return Patch(path, None if old == new else path_label(old), found, is_complete)
     if commit is not None:
-        return Patch(path, complete=bool(listing) or not _is_shallow(repository))
+        return Patch(path, complete=bool(listing) or not repository.is_shallow)
     name = _choice(path, _untracked(repository), lambda name: name)
     data = b"" if name is None else _content(repository, name)
     found, is_complete = new_file_lines(data or b"", most_bytes)
@@ -209,7 +209,7 @@ def _compared(repository: Repository, commit: str | None) -> tuple[str, ...] | N
     """The command that compares a commit with its parent, or the working tree with HEAD, before its options."""
     if commit is not None:
         name = _resolved(repository, commit)
-        root = () if _is_shallow(repository) else ("--root",)
+        root = () if repository.is_shallow else ("--root",)
         return None if name is None else ("diff-tree", "-r", "--no-commit-id", *root, name)
     if repository.is_bare:
         return None
@@ -234,7 +234,7 @@ def _read(
     clean: TextCleaner = str,
 ) -> Iterator[Commit]:
     is_partial = is_partial_clone(repository)
-    is_shallow = _is_shallow(repository)
+    is_shallow = repository.is_shallow
     # At the boundary of a shallow clone, all files would seem to be new.
     settings = (f"log.showRoot={'false' if is_shallow else 'true'}",)
     patches = () if is_partial else _PATCH
@@ -296,10 +296,6 @@ def _time(seconds: bytes) -> datetime:
     except (ValueError, OverflowError):
         # A commit can claim any time; one outside the calendar becomes the epoch.
         return _EPOCH
-
-
-def _is_shallow(repository: Repository) -> bool:
-    return (repository.common_dir / "shallow").exists()
 
 
 def _difference(repository: Repository, side: str) -> tuple[tuple[PatchFile, ...], bool]:

@@ -87,6 +87,11 @@ class Repository:
         """Whether this is a working tree beside the main one."""
         return self.git_dir != self.common_dir
 
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the history is cut off here."""
+        return (self.common_dir / "shallow").exists()
+
     def head(self) -> CheckedOut:
         """What is checked out here, read from the repository's files where possible."""
         name = self.git_dir / "HEAD"
