@@ -392,7 +392,7 @@ class Jobs:
                 return not self._calls and self._called_at + quiet <= now
 
     def let_calls_pass(self) -> Callable[..., None]:
-        """A function that lets calls go first, after each short stretch of work. It takes any arguments of a progress report.
+        """A function that lets calls go first, after each short stretch of work. It takes a progress report.
 
         A thread that computes takes the interpreter from calls, which then take three to four times as long.
         """

@@ -38,8 +38,7 @@ def list_command(session: CommandSession) -> None:
     with session.open() as cortex:
         branches = cortex.contexts.branches()
         active = cortex.contexts.active()
-    if session.as_json:
-        print_json({"branches": branches, "active": active.id if active else None})
+    if session.shown_as_json({"branches": branches, "active": active.id if active else None}):
         return
     rows = [
         ("*" if active and one.id == active.id else "", one.id, one.topic, one.git_branch or "-", one.parent_id or "-")
@@ -63,8 +62,7 @@ def create_command(topic: str, parent: str | None, git_branch: str | None, sessi
     with session.open() as cortex:
         branch = cortex.contexts.create_branch(topic, parent_id=parent, git_branch=git_branch)
         check = cortex.contexts.check_branch(branch.id)
-    if session.as_json:
-        print_json({**_fields(branch), "path": str(check.path), "verified": check.verified})
+    if session.shown_as_json({**_fields(branch), "path": str(check.path), "verified": check.verified}):
         return
     say(branch.id)
     note(f"{check.path}{'' if check.verified else ' (not verified)'}")
@@ -102,18 +100,17 @@ def summary_command(branch: str, max_tokens: int | None, with_content: bool, ses
     with session.open() as cortex, _commands_that_help(cortex, branch):
         found = cortex.contexts.resume(branch, max_tokens=max_tokens)
     summary = found.summary
-    if session.as_json:
-        print_json(
-            {
-                **_fields(summary.branch),
-                "summary": summary.summary.text,
-                "sections": summary.summary.sections,
-                "left_out": summary.summary.left_out,
-                "entries": summary.entries,
-                "last_updated": iso(summary.last_updated),
-                "content": found.content,
-            }
-        )
+    if session.shown_as_json(
+        {
+            **_fields(summary.branch),
+            "summary": summary.summary.text,
+            "sections": summary.summary.sections,
+            "left_out": summary.summary.left_out,
+            "entries": summary.entries,
+            "last_updated": iso(summary.last_updated),
+            "content": found.content,
+        }
+    ):
         return
     page(f"{summary.summary.text}\n\n{found.content}" if with_content else summary.summary.text)
 
@@ -126,8 +123,7 @@ def show_command(branch: str, session: CommandSession) -> None:
     with session.open() as cortex, _commands_that_help(cortex, branch):
         found = cortex.contexts.get_branch(branch)
         entries = cortex.contexts.content(found.id)
-    if session.as_json:
-        print_json({**_fields(found), "entries": [memory_as_dict(one) for one in entries]})
+    if session.shown_as_json({**_fields(found), "entries": [memory_as_dict(one) for one in entries]}):
         return
     if not entries:
         note("There is no entry yet. Add one: cortex branch add BRANCH TEXT")
@@ -144,8 +140,7 @@ def link_command(branch: str, git_branch: str, session: CommandSession) -> None:
     """Make BRANCH the active one whenever GIT_BRANCH (HEAD: the current one) is checked out."""
     with session.open() as cortex:
         link = cortex.contexts.link(branch, git_branch)
-    if session.as_json:
-        print_json({**_fields(link.branch), "released": link.released, "git_branch_exists": link.exists})
+    if session.shown_as_json({**_fields(link.branch), "released": link.released, "git_branch_exists": link.exists}):
         return
     say(f"{link.branch.id} follows {link.branch.git_branch}{'' if link.exists else ', which does not exist yet'}.")
     for released in link.released:
@@ -177,8 +172,7 @@ def sync_command(branch: str | None, session: CommandSession) -> None:
     with session.open() as cortex:
         ids = [branch] if branch else [one.id for one in cortex.contexts.branches()]
         done = {one: cortex.contexts.sync(one) for one in ids}
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     for one, synced in done.items():
         if synced or branch:
@@ -195,8 +189,7 @@ def graph_command(branch: str | None, session: CommandSession) -> None:
     """Show how contexts are related, and which are related to nothing."""
     with session.open() as cortex:
         graph = cortex.contexts.graph(branch)
-    if session.as_json:
-        print_json(graph)
+    if session.shown_as_json(graph):
         return
     labels = {node.id: node.label for node in graph.nodes}
     rows = [(edge.kind, f"{edge.weight:.2f}", labels[edge.source], labels[edge.target]) for edge in graph.edges]

@@ -46,8 +46,7 @@ def entities_command(kind: str | None, prefix: str, limit: int, offset: int, ses
     """List entities by name."""
     with session.open() as cortex:
         found, total = cortex.graph.entities(type=kind, prefix=prefix, limit=limit, offset=offset)
-    if session.as_json:
-        print_json({"entities": found, "total": total})
+    if session.shown_as_json({"entities": found, "total": total}):
         return
     print_table(("id", "name", "type", "mentions"), [_row(one) for one in found], wide=1, empty="No entity fits.")
     if found:
@@ -61,8 +60,7 @@ def get_command(entity: str, session: CommandSession) -> None:
     """Show an entity, where it is mentioned, and what holds for it."""
     with session.open() as cortex:
         view = cortex.graph.get(entity)
-    if session.as_json:
-        print_json(view)
+    if session.shown_as_json(view):
         return
     one = view.entity
     say(f"{one.name}  {one.type}  {one.id}", bold=True)
@@ -118,8 +116,7 @@ def extract_command(
     """Show what CONTENT (or standard input) names and states."""
     with session.open() as cortex:
         found = cortex.graph.extract(read_text(content), store=store, min_confidence=min_confidence, method=method)
-    if session.as_json:
-        print_json(found)
+    if session.shown_as_json(found):
         return
     names = found.extraction.entities
     rows = [(one.name, one.type, f"{one.confidence:.2f}", one.method) for one in names]
@@ -144,8 +141,7 @@ def merge_command(entities: tuple[str, ...], name: str | None, dry_run: bool, se
     """Make one entity of several; `cortex graph unmerge` takes it back."""
     with session.open() as cortex:
         merged = cortex.graph.merge(entities, canonical_name=name, dry_run=dry_run)
-    if session.as_json:
-        print_json(merged)
+    if session.shown_as_json(merged):
         return
     done = "Would merge" if dry_run else "Merged"
     say(f"{done} {', '.join(one.id for one in merged.merged)} into {merged.entity.id} ({merged.entity.name}).")
@@ -184,8 +180,7 @@ def orphans_command(delete: bool, session: CommandSession) -> None:
     """Show entities that nothing mentions and nothing leads to."""
     with session.open() as cortex:
         found = cortex.graph.orphans(delete=delete)
-    if session.as_json:
-        print_json({"orphans": found, "deleted": delete})
+    if session.shown_as_json({"orphans": found, "deleted": delete}):
         return
     print_table(("id", "name"), [(one.id, one.name) for one in found], wide=1, empty="There is no orphan.")
     if found:
@@ -236,8 +231,7 @@ def relationships_command(
     with session.open() as cortex:
         moment = cortex.graph.moment(as_of, "as_of") if as_of else None
         found, total = cortex.graph.relationships(entity=entity, type=kind, as_of=moment, limit=limit)
-    if session.as_json:
-        print_json({"relationships": found, "total": total})
+    if session.shown_as_json({"relationships": found, "total": total}):
         return
     _print_facts(found, "No relationship fits.")
     if found:
@@ -268,8 +262,7 @@ def infer_command(
     """Show what memories suggest between entities, with the reason."""
     with session.open() as cortex:
         found = cortex.graph.infer(entities, store=store, min_confidence=min_confidence, method=method)
-    if session.as_json:
-        print_json(found.edges)
+    if session.shown_as_json(found.edges):
         return
     for edge in found.edges:
         say(f"{edge.source.name} {edge.type} {edge.target.name} ({edge.confidence:.2f}): {edge.evidence}")
@@ -316,8 +309,7 @@ def stats_command(session: CommandSession) -> None:
     """Count what the graph holds."""
     with session.open() as cortex:
         stats = cortex.graph.stats()
-    if session.as_json:
-        print_json(stats)
+    if session.shown_as_json(stats):
         return
     counts = counted(stats.entities, "entity"), counted(stats.relationships, "relationship")
     note(f"{', '.join(counts)}, {counted(stats.mentions, 'mention')}")

@@ -76,8 +76,7 @@ def capture_command(
         )
         indexed = cortex.memories.index_note(memory)
         conflicts = cortex.memories.find_conflicts(memory)
-    if session.as_json:
-        print_json(memory_as_dict(memory, conflicts))
+    if session.shown_as_json(memory_as_dict(memory, conflicts)):
         return
     say(memory.id)
     for other in conflicts:

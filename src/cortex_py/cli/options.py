@@ -70,11 +70,15 @@ class CommandSession:
                 raise
             return Cortex.open(self.home, project=project, home_passphrase=ask_home_passphrase(), **settings)
 
-    def show(self, value: object, text: str) -> None:
-        """Print a value as JSON, or a text in its place."""
+    def shown_as_json(self, value: object) -> bool:
+        """Print a value as JSON if that is asked for; whether it was."""
         if self.as_json:
             print_json(value)
-        else:
+        return self.as_json
+
+    def show(self, value: object, text: str) -> None:
+        """Print a value as JSON, or a text in its place."""
+        if not self.shown_as_json(value):
             say(text)
 
     def show_table(
@@ -87,9 +91,7 @@ class CommandSession:
         empty: str,
     ) -> None:
         """Print a value as JSON, or a table in its place, or what `empty` says where there is nothing."""
-        if self.as_json:
-            print_json(value)
-        else:
+        if not self.shown_as_json(value):
             print_table(columns, rows, wide, empty=empty)
 
     def start_log(self) -> None:

@@ -14,7 +14,7 @@ from ..embedding.shipped_model import MAX_TOKENS, RECALL, SHIPPED, read_manifest
 from ..errors import EmbeddingError
 from ..memory.spaces import model_problem
 from .options import CommandSession, command, group, with_session
-from .output import counted, note, print_json, print_table, say
+from .output import counted, note, print_table, say
 from .progress import describe_seconds, progress_bar
 
 if TYPE_CHECKING:
@@ -136,19 +136,18 @@ def model_info(session: CommandSession) -> None:
     settings = load_settings(session.home)
     manifest = read_manifest()
     used = settings.embedding_model in (None, RECALL)
-    if session.as_json:
-        print_json(
-            {
-                "installed": used,
-                "precision": manifest.precision,
-                "name": manifest.name if used else None,
-                "dimensions": manifest.dimensions if used else None,
-                "max_tokens": MAX_TOKENS if used else None,
-                "fingerprint": manifest.fingerprint if used else None,
-                "folder": str(SHIPPED),
-                "models": [{"name": manifest.name, "precision": manifest.precision}],
-            }
-        )
+    if session.shown_as_json(
+        {
+            "installed": used,
+            "precision": manifest.precision,
+            "name": manifest.name if used else None,
+            "dimensions": manifest.dimensions if used else None,
+            "max_tokens": MAX_TOKENS if used else None,
+            "fingerprint": manifest.fingerprint if used else None,
+            "folder": str(SHIPPED),
+            "models": [{"name": manifest.name, "precision": manifest.precision}],
+        }
+    ):
         return
     folder = SHIPPED / manifest.name
     size = sum((folder / name).stat().st_size for name in ("int8.onnx", "vocab.txt"))

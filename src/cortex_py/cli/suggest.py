@@ -59,8 +59,7 @@ def suggest_command(
                 )
         else:
             found = suggestions.suggest(task or "", top_k=top_k)
-            if session.as_json:
-                print_json(found)
+            if session.shown_as_json(found):
                 return
             _print(found)
             if found.suggestions and sys.stdin.isatty() and sys.stdout.isatty():
@@ -135,8 +134,7 @@ def automation_command(
             if action is not None:
                 suggestions.answered(action, well)
         found = suggestions.automation()
-    if session.as_json:
-        print_json(found)
+    if session.shown_as_json(found):
         return
     print_table(
         ("action", "plan", "taken", "answers", ""),

@@ -52,8 +52,7 @@ def consolidate_command(
                 method=method,
                 progress=progress,
             )
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     for group in done.groups:
         ids = ", ".join(one[:SHORT_ID] for one in group.memories)
@@ -86,8 +85,7 @@ def enrich_command(
         done = cortex.memories.enrich(
             memory_id, tags=tags, structure=structure, context=context, method=method, dry_run=dry_run
         )
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     say(f"Tags added: {', '.join(done.tags_added) or 'none'}")
     say(done.diff or "The content stays as it is.")

@@ -10,7 +10,7 @@ import click
 from ...clock import SystemClock, iso
 from ...errors import InvalidInput
 from ..options import CommandSession, group, with_session
-from ..output import SHORT_ID, counted, print_json, print_table, say
+from ..output import SHORT_ID, counted, print_table, say
 
 if TYPE_CHECKING:
     from ...access.service import TokenRecord
@@ -49,8 +49,7 @@ def token_create(
         made = cortex.access.create(
             subject, agent=agent, scopes=scopes or ("read",), days=days, org=org, project=work_in
         )
-    if session.as_json:
-        print_json({"token": made.token, **_shown(made.record), "joined": made.joined})
+    if session.shown_as_json({"token": made.token, **_shown(made.record), "joined": made.joined}):
         return
     say(made.token)
     allowed = ", ".join(sorted(made.record.scopes))
@@ -131,8 +130,7 @@ def audit_list(limit: int, session: CommandSession) -> None:
     """Show the latest events, newest first."""
     with session.open() as cortex:
         found = cortex.audit.list(limit)
-    if session.as_json:
-        print_json(found)
+    if session.shown_as_json(found):
         return
     print_table(
         ["n", "when", "who", "what", "outcome", "ids"],

@@ -11,7 +11,7 @@ from ...config import Settings, load_settings
 from ...errors import StoreLocked
 from ..input import ask_home_passphrase, new_passphrase
 from ..options import CommandSession, group, with_session
-from ..output import print_json, say
+from ..output import say
 
 __all__ = ["encryption_command"]
 
@@ -88,14 +88,13 @@ def _print_state(settings: Settings, session: CommandSession) -> None:
     from ...encryption import encryption_of
 
     found = encryption_of(settings)
-    if session.as_json:
-        print_json(
-            {
-                "home": str(settings.home),
-                "encrypted": found.encrypted,
-                "opened_by": found.opened_by or None,
-                "unfinished": [str(path) for path in found.unfinished],
-            }
-        )
+    if session.shown_as_json(
+        {
+            "home": str(settings.home),
+            "encrypted": found.encrypted,
+            "opened_by": found.opened_by or None,
+            "unfinished": [str(path) for path in found.unfinished],
+        }
+    ):
         return
     say(f"{settings.home} is {found.described}.")

@@ -52,8 +52,7 @@ def keygen_command(private_key: Path, public_key: Path, session: CommandSession)
     from ...licensing.licence import new_keypair, write_keypair
 
     write_keypair(new_keypair(), private_key, public_key)
-    if session.as_json:
-        print_json({"private_key": str(private_key.absolute()), "public_key": str(public_key.absolute())})
+    if session.shown_as_json({"private_key": str(private_key.absolute()), "public_key": str(public_key.absolute())}):
         return
     say(f"{private_key} issues licences: keep it to yourself, and off the servers.")
     say(f"{public_key} checks them: name it to each server as license_public_key.")

@@ -34,8 +34,7 @@ def status_command(projects: bool, session: CommandSession) -> None:
         note(apart)
     if elsewhere:
         note("This project holds no memories yet. All projects of this home: cortex status --projects")
-    if session.as_json:
-        print_json(status)
+    if session.shown_as_json(status):
         return
     waiting = status.status_counts.get("pending", 0)
     rows = [
@@ -114,8 +113,7 @@ def gc_command(
             result = cortex.memories.gc(
                 dry_run=dry_run, branch=branch, purge=purge, older_than=older_than, progress=progress
             )
-    if session.as_json:
-        print_json(result)
+    if session.shown_as_json(result):
         return
     say(f"Stale branches: {', '.join(result.stale_branches) or 'none'}")
     say(
@@ -161,8 +159,7 @@ def migrate_command(place: str, session: CommandSession) -> None:
     """
     with session.open() as cortex, progress_bar("Moving", hidden=session.as_json) as progress:
         moved = cortex.move_to(None if place == "home" else place, progress)
-    if session.as_json:
-        print_json(moved)
+    if session.shown_as_json(moved):
         return
     say(
         f"{counted(moved.documents.get('memory', 0), 'memory')} in "

@@ -81,8 +81,7 @@ def remove_command(folder: str, session: CommandSession) -> None:
 
 
 def _show(done: list[BridgeResult], session: CommandSession) -> None:
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     if not done:
         say("There is no bridge yet. Make one: cortex bridge add vault FOLDER")

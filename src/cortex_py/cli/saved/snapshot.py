@@ -13,7 +13,7 @@ from ...errors import StoreMissing
 from ...records import DOMAINS, Domain
 from ..input import confirm
 from ..options import CommandSession, group, with_session
-from ..output import counted, print_json, say
+from ..output import counted, say
 from ..progress import watched
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def create_command(description: str, domain: Domain, session: CommandSession) ->
     """Save all that is there, and read it back to be sure of it."""
     with session.open() as cortex, watched("Saving", "documents", session):
         made = cortex.backups.create(description, domain=domain)
-    if session.as_json:
-        print_json(_as_dict(made))
+    if session.shown_as_json(_as_dict(made)):
         return
     say(f"{made.id}: {_memories(made)}, {made.size_bytes:,} bytes, verified.")
     say(str(made.path))
@@ -97,8 +96,7 @@ def restore_command(snapshot_id: str, yes: bool, domain: Domain, session: Comman
 
     with _opened_for_restore(session, ask) as cortex, watched("Restoring", "documents", session):
         done = cortex.backups.restore(snapshot_id, domain=domain)
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     say(
         f"Restored {counted(done.memories, 'memory')} in {counted(done.branches, 'line of work')}; "

@@ -43,8 +43,7 @@ def pull_command(session: CommandSession) -> None:
     """Merge what other machines brought to the target. Where two changed the same, both are kept."""
     with session.open() as cortex, watched("Pulling", "packs", session):
         done = cortex.backups.pull()
-    if session.as_json:
-        print_json(done)
+    if session.shown_as_json(done):
         return
     say(
         f"{done.added:,} added, {done.changed:,} changed, {done.removed:,} removed "
@@ -63,8 +62,7 @@ def status_command(session: CommandSession) -> None:
     """Show what waits here, and what other machines brought; nothing is changed."""
     with session.open() as cortex:
         found = cortex.backups.sync_status()
-    if session.as_json:
-        print_json(found)
+    if session.shown_as_json(found):
         return
     say(
         f"{found.target}, as machine {found.machine}; "

@@ -85,8 +85,7 @@ def _add_common_commands(group: click.Group, kind: SavedKind) -> None:  # noqa: 
             stored = texts(cortex).save(
                 name, read_text(content), description=description, domain=domain, tags=tags, variables=declared
             )
-        if session.as_json:
-            print_json(stored)
+        if session.shown_as_json(stored):
             return
         say(f"{stored.saved.name}, version {stored.saved.version} ({stored.saved.domain})")
         print_warnings(stored.warnings)
@@ -103,8 +102,7 @@ def _add_common_commands(group: click.Group, kind: SavedKind) -> None:  # noqa: 
         """List by name; of several with one name, the first is used."""
         with session.open() as cortex:
             found = texts(cortex).list(domain=domain, tags=tags, limit=limit, offset=offset)
-        if session.as_json:
-            print_json(found)
+        if session.shown_as_json(found):
             return
         rows = [
             (
@@ -282,8 +280,7 @@ def run_command(
         if not no_input and not session.as_json and sys.stdin.isatty():
             values = _asked(cortex.prompts.get(name, domain=domain), values)
         filled = cortex.prompts.run(name, values, domain=domain)
-    if session.as_json:
-        print_json(filled)
+    if session.shown_as_json(filled):
         return
     page(filled.content)
     print_warnings(filled.warnings)
@@ -341,8 +338,7 @@ def render_command(
         made = cortex.templates.render(
             name, query=query, limit=limit, filter=filter, format=format, variables=values, domain=domain
         )
-    if session.as_json:
-        print_json(made)
+    if session.shown_as_json(made):
         return
     page(made.output)
     print_warnings(made.warnings)

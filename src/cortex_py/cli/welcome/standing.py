@@ -8,7 +8,7 @@ from ...config import load_settings
 from ...errors import ModelCorrupt, ModelMissing
 from ...version import __version__
 from ..options import CommandSession
-from ..output import print_json, print_table, say
+from ..output import print_table, say
 
 __all__ = ["show_standing"]
 
@@ -30,8 +30,7 @@ class _Standing:
 def show_standing(session: CommandSession) -> None:
     standing = _look(session)
     steps = _next_steps(standing)
-    if session.as_json:
-        print_json({"standing": standing, "next": [command for command, _ in steps]})
+    if session.shown_as_json({"standing": standing, "next": [command for command, _ in steps]}):
         return
     say(f"Cortex {__version__}, memory for AI coding agents", bold=True)
     print_table(("", ""), _rows(standing), wide=1, empty="")
