@@ -51,7 +51,7 @@ from cortex_py.backup.transfer.readers.records import SourceRecord
 from cortex_py.backup.transfer.readers.registry import readers, recognise
 from cortex_py.backup.vault.header import KdfLimits, read_header
 from cortex_py.cli.output import visible
-from cortex_py.clients.catalogue import CATALOGUE, find_client
+from cortex_py.clients.catalogue import BY_KEY, CATALOGUE
 from cortex_py.clients.checks import client_states
 from cortex_py.clients.install import Setup
 from cortex_py.clients.json_edit import read_json, remove, set_member
@@ -589,9 +589,7 @@ def _git_folder(data: bytes) -> None:
 def _client_files(data: bytes) -> None:
     """What a person has in a client's file is there after an installation and its end, and what is not ours is kept."""
     key, _, rest = data.partition(b"\n")
-    names = [one.key for one in CATALOGUE]
-    client = find_client(os.fsdecode(key)) or find_client(names[sum(key) % len(names)])
-    assert client is not None
+    client = BY_KEY.get(os.fsdecode(key)) or CATALOGUE[sum(key) % len(CATALOGUE)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         setup = Setup(folder / "home", folder, "project")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ..hooks.dialects import CLIENTS as HOOK_CLIENTS
 from ..paths import expanded, find_program
 
-__all__ = ["CATALOGUE", "SERVER", "TEXTS", "Client", "Scope", "find_client", "hook_entries", "hook_lines", "text_of"]
+__all__ = ["BY_KEY", "CATALOGUE", "SERVER", "TEXTS", "Client", "Scope", "hook_entries", "hook_lines", "text_of"]
 
 Scope = Literal["user", "project"]
 SERVER = "cortex"
@@ -189,8 +189,7 @@ CATALOGUE: tuple[Client, ...] = (
 )
 
 
-def find_client(key: str) -> Client | None:
-    return next((one for one in CATALOGUE if one.key == key), None)
+BY_KEY = {client.key: client for client in CATALOGUE}
 
 
 def hook_entries(client: str, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:

@@ -23,7 +23,7 @@ from typing import Any
 from ..backup.files import atomic_write
 from ..errors import CortexError, InvalidInput
 from ..paths import find_program, open_regular, read_regular
-from .catalogue import CATALOGUE, SERVER, Client, Scope, find_client, hook_entries, hook_lines, text_of
+from .catalogue import BY_KEY, CATALOGUE, SERVER, Client, Scope, hook_entries, hook_lines, text_of
 from .json_edit import add_item, put_source, read_json, remove, remove_empty, set_member, source_of
 from .programs import cortex_words, hook_command, hook_words, is_hook_line, is_server, own_folder, run_words
 
@@ -56,9 +56,9 @@ def chosen_clients(keys: Sequence[str]) -> list[Client]:
         return [one for one in CATALOGUE if one.is_installed()]
     found = []
     for key in keys:
-        client = find_client(key.strip().lower())
+        client = BY_KEY.get(key.strip().lower())
         if client is None:
-            known = ", ".join(one.key for one in CATALOGUE)
+            known = ", ".join(BY_KEY)
             raise InvalidInput(f"There is no client {key[:40]!r}.", remedy=f"Known: {known}.", field="client")
         found.append(client)
     return found

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.clients.catalogue import CATALOGUE, Client, Scope, find_client, hook_entries, text_of
+from cortex_py.clients.catalogue import BY_KEY, CATALOGUE, Client, Scope, hook_entries, text_of
 from cortex_py.clients.checks import check_client
 from cortex_py.clients.codex_trust import hooks_not_trusted
-from cortex_py.clients.install import Outcome, Setup, chosen_clients
+from cortex_py.clients.install import Setup, SetupOutcome, chosen_clients
 from cortex_py.clients.json_edit import read_json
 from cortex_py.clients.programs import cortex_words
 from cortex_py.errors import InvalidInput
@@ -48,19 +48,6 @@ FILES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder, and a machine without the programs of clients."""
-    folder = tmp_path / "user"
-    folder.mkdir()
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(folder))
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    return folder
-
-
 def _write_all(user: Path) -> None:
     for name, text in FILES.items():
         (user / name).parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +60,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 def _states(work: Callable[[Client], object], clients: tuple[Client, ...] = CATALOGUE) -> set[str]:
     outcomes = [outcome for client in clients for outcome in work(client)]  # type: ignore[attr-defined]
-    assert all(isinstance(one, Outcome) for one in outcomes)
+    assert all(isinstance(one, SetupOutcome) for one in outcomes)
     return {one.state for one in outcomes}
 
 
@@ -127,8 +114,7 @@ def test_comments_modes_links_and_a_copy_are_kept(user: Path, home: Path, projec
     (user / ".gemini/settings.json").replace(kept)
     (user / ".gemini/settings.json").symlink_to(kept)
     kept.chmod(0o640)
-    gemini = find_client("gemini")
-    assert gemini
+    gemini = BY_KEY["gemini"]
     _states(Setup(home, project).install, (gemini,))
     assert (user / ".gemini/settings.json").is_symlink()
     assert "// mine" in kept.read_text("utf-8")
@@ -152,8 +138,7 @@ def test_a_new_home_replaces_the_old_one(user: Path, home: Path, project: Path, 
 
 def test_codex_gets_a_table_that_its_parser_reads(user: Path, home: Path, project: Path) -> None:
     _write_all(user)
-    codex = find_client("codex")
-    assert codex
+    codex = BY_KEY["codex"]
     _states(Setup(home, project).install, (codex,))
     content = tomllib.loads((user / ".codex/config.toml").read_text("utf-8"))
     assert content["mcp_servers"]["cortex"]["args"] == ["serve", "--home", str(home)]
@@ -170,8 +155,7 @@ def test_clients_that_refuse_dots_get_portable_names(user: Path, home: Path, pro
     "text", ["{broken", "[]", '{"mcpServers": 3}', '{"hooks": {"sessionStart": 3}, "mcpServers": []}']
 )
 def test_a_file_that_cannot_be_read_is_left_alone(user: Path, home: Path, project: Path, text: str) -> None:
-    cursor = find_client("cursor")
-    assert cursor
+    cursor = BY_KEY["cursor"]
     for name in ("mcp.json", "hooks.json"):
         (user / ".cursor").mkdir(exist_ok=True)
         (user / ".cursor" / name).write_text(text, "utf-8")
@@ -236,8 +220,7 @@ def test_the_doctor_runs_hooks_and_server_as_the_client_would(
     user: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    cursor = find_client("cursor")
-    assert cursor
+    cursor = BY_KEY["cursor"]
     assert ["not set up" in one.detail for one in check_client(cursor, home, project)] == [True, True, False]
     _states(Setup(home, project).install, (cursor,))
     found = {one.name: one for one in check_client(cursor, home, project)}
@@ -298,8 +281,7 @@ def test_the_doctor_says_that_codex_does_not_run_hooks_before_they_are_trusted(
     user: Path, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    codex = find_client("codex")
-    assert codex
+    codex = BY_KEY["codex"]
     _states(Setup(home, project).install, (codex,))
     (trust,) = [one for one in check_client(codex, home, project) if one.name == "trust"]
     assert not trust.well

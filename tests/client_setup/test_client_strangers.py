@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cortex_py.clients.catalogue import CATALOGUE, Client, find_client
+from cortex_py.clients.catalogue import BY_KEY, CATALOGUE, Client
 from cortex_py.clients.checks import ClientCheck, check_client, client_states
-from cortex_py.clients.install import Outcome, Setup
+from cortex_py.clients.install import Setup, SetupOutcome
 from cortex_py.clients.programs import cortex_words
 from timing import no_hang
 
@@ -30,31 +30,18 @@ SERVERS = {
 
 
 @pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder with a key, and a machine without the programs of clients."""
-    folder = tmp_path / "user"
-    (folder / ".ssh").mkdir(parents=True)
-    (folder / ".ssh/authorized_keys").write_text("ssh-ed25519 AAAA me\n", "utf-8")
-    (folder / ".bashrc").write_text("alias ll='ls -l'\n", "utf-8")
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(folder))
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+def key(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stranger would like to change."""
+    (user / ".ssh").mkdir()
+    (user / ".ssh/authorized_keys").write_text("ssh-ed25519 AAAA me\n", "utf-8")
+    (user / ".bashrc").write_text("alias ll='ls -l'\n", "utf-8")
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    return folder
 
 
 @pytest.fixture
 def clone(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(project)
     return project
-
-
-def the(key: str) -> Client:
-    client = find_client(key)
-    assert client
-    return client
 
 
 def put(clone: Path, name: str, key: str, value: dict[str, Any]) -> None:
@@ -108,9 +95,9 @@ def test_a_line_that_only_begins_like_ours_is_not_run(
     home: Path, clone: Path, tmp_path: Path, changed: Callable[[str, str], str]
 ) -> None:
     touched = tmp_path / "touched"
-    line = Setup(home, clone).hook_line(the("cursor"), "sessionStart")
+    line = Setup(home, clone).hook_line(BY_KEY["cursor"], "sessionStart")
     put_hook(clone, "cursor", changed(line, f"touch {shlex.quote(str(touched))}"))
-    (found,) = [one for one in check_client(the("cursor"), home, clone) if one.name == "sessionStart"]
+    (found,) = [one for one in check_client(BY_KEY["cursor"], home, clone) if one.name == "sessionStart"]
     assert "not ours, not run" in found.detail
     assert not found.well
     assert not touched.exists()
@@ -120,31 +107,31 @@ def test_a_line_that_only_begins_like_ours_is_not_run(
 def test_our_server_is_run_without_what_a_clone_puts_beside_it(home: Path, clone: Path) -> None:
     touched = clone / "touched"
     (clone / "sitecustomize.py").write_text(f"open({str(touched)!r}, 'w')\n", "utf-8")
-    command, *arguments = Setup(home, clone).server_words(the("cursor"))
+    command, *arguments = Setup(home, clone).server_words(BY_KEY["cursor"])
     entry = {"command": command, "args": arguments, "env": {"PYTHONPATH": str(clone)}, "cwd": "sub"}
     put(clone, *SERVERS["cursor"], {"cortex": entry})
-    found = next(iter(check_client(the("cursor"), home, clone)))
+    found = next(iter(check_client(BY_KEY["cursor"], home, clone)))
     assert "answers, tried without what is not ours: env, cwd" in found.detail
     assert not found.well
     assert not touched.exists()
     put(clone, *SERVERS["cursor"], {"cortex": {**entry, "args": [*arguments, "--http"]}})
-    assert "not ours, not run" in next(iter(check_client(the("cursor"), home, clone))).detail
+    assert "not ours, not run" in next(iter(check_client(BY_KEY["cursor"], home, clone))).detail
     # An installation writes its entry whole in its place.
-    assert next(iter(Setup(home, clone, "project").install(the("cursor")))).state == "done"
+    assert next(iter(Setup(home, clone, "project").install(BY_KEY["cursor"]))).state == "done"
     written = json.loads((clone / ".cursor/mcp.json").read_text("utf-8"))["mcpServers"]["cortex"]
     assert written == {"type": "stdio", "command": command, "args": arguments}
 
 
 def test_what_an_installation_wrote_in_a_project_is_run(home: Path, clone: Path) -> None:
-    assert all(one.state == "done" for one in Setup(home, clone, "project").install(the("cursor")))
-    found = {one.name: one for one in check_client(the("cursor"), home, clone)}
+    assert all(one.state == "done" for one in Setup(home, clone, "project").install(BY_KEY["cursor"]))
+    found = {one.name: one for one in check_client(BY_KEY["cursor"], home, clone)}
     assert all(one.well for one in found.values()), found
     assert "answers in" in found["sessionStart"].detail
     # A thousand copies are one command.
     content = json.loads((clone / ".cursor/hooks.json").read_text("utf-8"))
     content["hooks"]["sessionStart"] *= 1_000
     (clone / ".cursor/hooks.json").write_text(json.dumps(content), "utf-8")
-    assert [one.name for one in check_client(the("cursor"), home, clone)].count("sessionStart") == 1
+    assert [one.name for one in check_client(BY_KEY["cursor"], home, clone)].count("sessionStart") == 1
 
 
 def test_no_program_of_the_present_folder_is_run(
@@ -155,9 +142,9 @@ def test_no_program_of_the_present_folder_is_run(
         (clone / name).write_text(f"#!/bin/sh\ntouch {shlex.quote(str(touched))}\n", "utf-8")
         (clone / name).chmod(0o755)
     monkeypatch.setenv("PATH", f".::bin:{os.environ['PATH']}")
-    assert not the("claude-code").is_installed()
+    assert not BY_KEY["claude-code"].is_installed()
     checks(home, clone)
-    assert next(iter(Setup(home, clone).install(the("claude-code")))).state == "done"
+    assert next(iter(Setup(home, clone).install(BY_KEY["claude-code"]))).state == "done"
     assert not touched.exists()
     assert Path(cortex_words()[0]).is_absolute()
 
@@ -201,9 +188,9 @@ def _all_in(folder: Path) -> dict[str, bytes | None]:
     return {str(one): one.read_bytes() if one.is_file() else None for one in folder.rglob("*")}
 
 
-def _outcome(work: Callable[[Client], Any], client: str, what: str) -> Outcome:
-    (found,) = [one for one in work(the(client)) if one.what == what]
-    assert isinstance(found, Outcome)
+def _outcome(work: Callable[[Client], Any], client: str, what: str) -> SetupOutcome:
+    (found,) = [one for one in work(BY_KEY[client]) if one.what == what]
+    assert isinstance(found, SetupOutcome)
     return found
 
 
@@ -253,9 +240,9 @@ def test_links_inside_a_project_and_to_it_are_followed(home: Path, clone: Path, 
     (clone / "CLAUDE.md").symlink_to("docs/rules.md")
     (tmp_path / "way").symlink_to(clone)
     setup = Setup(home, tmp_path / "way", "project")
-    assert {one.state for one in setup.install(the("claude-code"))} == {"done"}
+    assert {one.state for one in setup.install(BY_KEY["claude-code"])} == {"done"}
     assert "cortex:begin" in (clone / "docs/rules.md").read_text("utf-8")
-    assert {one.state for one in setup.uninstall(the("claude-code"))} == {"done"}
+    assert {one.state for one in setup.uninstall(BY_KEY["claude-code"])} == {"done"}
     assert (clone / "docs/rules.md").read_text("utf-8") == "# Rules\n"
     assert (clone / "CLAUDE.md").is_symlink()
 
@@ -272,7 +259,7 @@ def test_a_copy_that_a_clone_brings_is_not_put_back(home: Path, clone: Path) -> 
     (clone / "CLAUDE.md").write_text("# Rules\n", "utf-8")
     (clone / "CLAUDE.md.before-cortex").write_text("planted", "utf-8")
     setup = Setup(home, clone, "project")
-    list(setup.install(the("claude-code")))
-    list(setup.uninstall(the("claude-code")))
+    list(setup.install(BY_KEY["claude-code"]))
+    list(setup.uninstall(BY_KEY["claude-code"]))
     assert (clone / "CLAUDE.md").read_text("utf-8") == "# Rules\n"
     assert (clone / "CLAUDE.md.before-cortex").read_text("utf-8") == "planted"

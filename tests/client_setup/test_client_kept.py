@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from cortex_py.clients.catalogue import Client, find_client
+from cortex_py.clients.catalogue import BY_KEY
 from cortex_py.clients.install import Setup
 from cortex_py.clients.json_edit import add_item, put_source, read_json, set_member
 from cortex_py.clients.programs import is_hook_line, is_server
@@ -52,25 +52,6 @@ TOML = {
 }
 
 
-@pytest.fixture(autouse=True)
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder, and a machine without the programs of clients."""
-    folder = tmp_path / "user"
-    folder.mkdir()
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(folder))
-    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    return folder
-
-
-def the(key: str) -> Client:
-    client = find_client(key)
-    assert client
-    return client
-
-
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
@@ -81,11 +62,11 @@ def read(path: Path) -> str:
 
 
 def install(home: Path, project: Path, client: str) -> set[str]:
-    return {one.state for one in Setup(home, project).install(the(client))}
+    return {one.state for one in Setup(home, project).install(BY_KEY[client])}
 
 
 def uninstall(home: Path, project: Path, client: str) -> set[str]:
-    return {one.state for one in Setup(home, project).uninstall(the(client))}
+    return {one.state for one in Setup(home, project).uninstall(BY_KEY[client])}
 
 
 def all_files(folder: Path) -> dict[str, str]:
@@ -226,7 +207,7 @@ def test_an_entry_of_the_user_comes_back_where_the_client_has_a_command(
     write(path, put_source("", ("mcpServers", "cortex"), mine))
     install(home, project, "claude-code")
     assert read(path) == "{}\n"
-    command, *arguments = Setup(home, project).server_words(the("claude-code"))
+    command, *arguments = Setup(home, project).server_words(BY_KEY["claude-code"])
     write(path, json.dumps({"mcpServers": {"cortex": {"command": command, "args": arguments}}}))
     uninstall(home, project, "claude-code")
     assert mine in read(path)
@@ -240,7 +221,7 @@ def test_what_stands_beside_our_words_is_told(user: Path, home: Path, project: P
     install(home, project, "cursor")
     path = user / ".cursor/mcp.json"
     write(path, set_member(read(path), ("mcpServers", "cortex", "env"), {"A": "b"}))
-    told = next(iter(Setup(home, project).install(the("cursor"))))
+    told = next(iter(Setup(home, project).install(BY_KEY["cursor"])))
     assert told.state == "unchanged"
     assert told.detail == f"{path}, with more than ours: env"
 
@@ -248,7 +229,7 @@ def test_what_stands_beside_our_words_is_told(user: Path, home: Path, project: P
 @each("table", ['[mcp_servers]\ncortex = { command = "x" }\n', '[mcp_servers."cortex"]\ncommand = "x"\n', "a = {"])
 def test_a_table_of_the_user_is_not_replaced(user: Path, home: Path, project: Path, table: str) -> None:
     write(user / ".codex/config.toml", table)
-    assert next(iter(Setup(home, project).install(the("codex")))).state == "failed"
+    assert next(iter(Setup(home, project).install(BY_KEY["codex"]))).state == "failed"
     assert read(user / ".codex/config.toml") == table
 
 
