@@ -186,7 +186,7 @@ def measure(home: Path) -> dict[str, float]:
                 started = time.perf_counter()
                 memory = cortex.memories.capture(text)
                 if name == "conflicts":
-                    cortex.memories.find_conflicts(memory)
+                    cortex.memories.conflicts(memory)
                 taken.append(time.perf_counter() - started)
             figures[f"{name}_ms"] = float(np.quantile(taken, 0.5) * 1e3)
         started = time.thread_time()

@@ -55,7 +55,7 @@ def test_a_capture_that_supersedes_hides_the_older_at_once(cortex: Cortex) -> No
     assert cortex.memories.origins(new.id) == (old.id,)
     assert cortex.memories.history(old.id)[-1].content == OLD
     # What was replaced is no contradiction any more.
-    assert cortex.memories.find_conflicts(new) == ()
+    assert cortex.memories.conflicts(new) == ()
 
 
 def test_what_cannot_be_superseded_is_refused_and_nothing_is_stored(desk: Cortex) -> None:
@@ -171,12 +171,12 @@ def test_what_says_something_else_of_the_same_thing_is_told_with_the_difference(
     older = cortex.memories.capture(old)
     cortex.memories.capture("Bananas ripen faster beside apples.")
     newer = cortex.memories.capture(new)
-    found = cortex.memories.find_conflicts(newer)
+    found = cortex.memories.conflicts(newer)
     assert [one.memory_id for one in found] == [older.id]
     assert found[0].reason.startswith(reason)
     # It is a suggestion: nothing has changed, and asking again tells the same.
     assert cortex.memories.get(older.id).status == "active"
-    assert cortex.memories.find_conflicts(newer.id) == found
+    assert cortex.memories.conflicts(newer.id) == found
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_says_something_else_of_the_same_thing_is_told_with_the_difference(
 )
 def test_other_words_and_other_things_are_no_contradiction(cortex: Cortex, old: str, new: str) -> None:
     cortex.memories.capture(old)
-    assert cortex.memories.find_conflicts(cortex.memories.capture(new)) == ()
+    assert cortex.memories.conflicts(cortex.memories.capture(new)) == ()
 
 
 def test_nothing_of_other_places_conversations_or_the_past_contradicts(
@@ -206,17 +206,17 @@ def test_nothing_of_other_places_conversations_or_the_past_contradicts(
     (tmp_path / "other").mkdir()
     with Cortex.open(home, project=tmp_path / "other", clock=clock, backend=model) as other:
         theirs = other.memories.capture(OLD)
-        assert other.memories.find_conflicts(theirs) == ()
+        assert other.memories.conflicts(theirs) == ()
     mine = cortex.memories.capture(NEW)
-    assert cortex.memories.find_conflicts(mine) == ()
-    assert cortex.memories.find_conflicts(cortex.memories.capture(OLD, role="user")) == ()
+    assert cortex.memories.conflicts(mine) == ()
+    assert cortex.memories.conflicts(cortex.memories.capture(OLD, role="user")) == ()
     # Asked from here for a memory of the other project, its own project is looked at.
-    assert cortex.memories.find_conflicts(theirs.id) == ()
+    assert cortex.memories.conflicts(theirs.id) == ()
 
 
 def test_memories_captured_together_are_compared(cortex: Cortex) -> None:
     stored = cortex.memories.capture_many([NewMemory(content=OLD), NewMemory(content=NEW)])
-    assert [one.memory_id for one in cortex.memories.find_conflicts(stored[1].id)] == [stored[0].id]
+    assert [one.memory_id for one in cortex.memories.conflicts(stored[1].id)] == [stored[0].id]
 
 
 def test_no_reason_holds_a_secret(cortex: Cortex) -> None:
@@ -224,9 +224,9 @@ def test_no_reason_holds_a_secret(cortex: Cortex) -> None:
     for token, days in zip(tokens, (7, 8), strict=True):
         newer = cortex.memories.capture(f"The deploy token {token} lives {days} days.")
     assert newer.redactions
-    assert [one.reason for one in cortex.memories.find_conflicts(newer)] == ["number: 7 days / 8 days"]
+    assert [one.reason for one in cortex.memories.conflicts(newer)] == ["number: 7 days / 8 days"]
     assert not any(token in repr(newer) for token in tokens)
-    assert not any(token in repr(cortex.memories.find_conflicts(newer.id)) for token in tokens)
+    assert not any(token in repr(cortex.memories.conflicts(newer.id)) for token in tokens)
 
 
 def test_a_purged_memory_leaves_no_pointer_to_it_and_no_count_of_it(cortex: Cortex) -> None:

@@ -71,7 +71,7 @@ def test_what_was_given_up_follows_what_took_its_place(cortex: Cortex, older: st
     assert _ids(hits).index(new) < _ids(hits).index(old)
     assert {hit.memory.id: hit.outdated_by for hit in hits if hit.outdated_by} == {old: new}
     assert _ids(cortex.memories.recall(question, limit=1).results) == [new]
-    assert [one.memory_id for one in cortex.memories.find_conflicts(new)] == [old]
+    assert [one.memory_id for one in cortex.memories.conflicts(new)] == [old]
 
 
 @each("older, newer", LOOKALIKES.values(), ids=LOOKALIKES)

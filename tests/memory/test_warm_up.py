@@ -25,7 +25,7 @@ with Cortex.open(Path(sys.argv[1]), project=sys.argv[2]) as cortex:
     cortex.memories.warm_up()
     before = set(sys.modules)
     noted = cortex.memories.capture("Zanzibar stores its rows in MySQL.")
-    assert cortex.memories.find_conflicts(noted)
+    assert cortex.memories.conflicts(noted)
     assert cortex.memories.recall("rows").total
     print(sorted(name for name in set(sys.modules) - before if name.startswith(("cortex_py", "numpy", "onnxruntime"))))
 """

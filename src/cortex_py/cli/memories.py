@@ -75,7 +75,7 @@ def capture_command(
             supersedes=supersedes,
         )
         indexed = cortex.memories.index_note(memory)
-        conflicts = cortex.memories.find_conflicts(memory)
+        conflicts = cortex.memories.conflicts(memory)
     if session.shown_as_json(memory_as_dict(memory, conflicts)):
         return
     say(memory.id)

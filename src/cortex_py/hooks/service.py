@@ -352,7 +352,7 @@ class Hooks:
         with self._lock:
             known = self._contradicted.get(key)
         if known is None:
-            others = project.memories.visible([one.memory_id for one in project.memories.find_conflicts(memory.id)])
+            others = project.memories.visible([one.memory_id for one in project.memories.conflicts(memory.id)])
             newer = (one for one in others.values() if one.created_at > memory.created_at)
             known = any(one.status != "pending" or self._may_be_given(one) for one in newer)
             with self._lock:

@@ -333,7 +333,7 @@ class Review:
     def staged(self, limit: int = 50) -> list[Staged]:
         """What waits for a review, newest first."""
         found = self._memories.listed("kind:note status:pending", max(0, min(limit, _LISTED)))
-        return [Staged(one, _confidence(one), self._memories.find_conflicts(one.id)) for one in found]
+        return [Staged(one, _confidence(one), self._memories.conflicts(one.id)) for one in found]
 
     def accept(self, ref: str, *, content: str | None = None, namespace: str | None = None) -> Memory:
         """Make a staged memory an ordinary one, with another text or namespace if given."""

@@ -95,7 +95,7 @@ def _memory(cortex: Cortex, id: str, asked: models.MemoryQuery) -> models.Memory
     memories = cortex.memories
     memory = memories.get(id)
     words = split_query(asked.q)[0]
-    contradicting = memories.visible([one.memory_id for one in memories.find_conflicts(memory.id)])
+    contradicting = memories.visible([one.memory_id for one in memories.conflicts(memory.id)])
     entities = [
         models.EntityLink(name=one.name, type=one.type, mentions=one.mention_count)
         for one in cortex.graph.named_in(memory.id)
@@ -201,7 +201,7 @@ def _compare(cortex: Cortex, id: str, _: NoInput) -> project_models.Comparison:
             difference=word_difference(one.memory.content, memory.content),
             merged_difference=word_difference(one.memory.content, one.merged) if one.merged else [],
         )
-        for one in cortex.memories.find_counterparts(memory.id)
+        for one in cortex.memories.counterparts(memory.id)
     ]
     return project_models.Comparison(memory=models.MemoryView.of(memory), counterparts=found)
 

@@ -234,7 +234,7 @@ class Memories:
 
         A secret in it is redacted (see `redactions` of the result) or refused, as configured. If the same text is
         already stored, `duplicate_of` names it. The memory named by `supersedes` is replaced. Repeating a call with the
-        same `idempotency_key` returns the first record. `find_conflicts` finds older memories that contradict it.
+        same `idempotency_key` returns the first record. `conflicts` finds older memories that contradict it.
 
         Names and statements are read into the graph afterwards (`pending`); whatever needs them waits for that.
         """
@@ -637,14 +637,14 @@ class Memories:
         """Ids of the memories that one was made from or replaces, oldest first."""
         return self._supersession.origins(ref)
 
-    def find_conflicts(self, memory: Memory | str) -> tuple[Contradiction, ...]:
+    def conflicts(self, memory: Memory | str) -> tuple[Contradiction, ...]:
         """Search for memories that contradict one, each with the difference."""
         from .comparison.conflicts import contradictions
 
         memory = self._lifecycle.get(memory) if isinstance(memory, str) else memory
         return contradictions(memory, self._compared_with(memory))
 
-    def find_counterparts(self, memory: Memory | str) -> list[Counterpart]:
+    def counterparts(self, memory: Memory | str) -> list[Counterpart]:
         """Memories that repeat or contradict one, each with the reason, and a text that merges those that repeat it."""
         from .comparison.conflicts import counterparts
 
@@ -692,7 +692,7 @@ class Memories:
         """What could be cleaned up, each with the command that does it."""
         from .consolidation.consolidation import Hygiene
 
-        return Hygiene(self._store, self._clock, self._place, self._consolidator, self.find_conflicts).report()
+        return Hygiene(self._store, self._clock, self._place, self._consolidator, self.conflicts).report()
 
     # -- internal queries: they do not count as recalls -------------------------------------------
 

@@ -304,7 +304,7 @@ class MemoryTools(FamilyTools):
     ) -> CaptureAnswer:
         memories = self._cortex.memories
         memory = memories.capture(content, namespace=namespace, tags=tags or (), source=source, supersedes=supersedes)
-        return CaptureAnswer.from_memory(memory, memories.find_conflicts(memory), memories.index_note(memory))
+        return CaptureAnswer.from_memory(memory, memories.conflicts(memory), memories.index_note(memory))
 
     def recall(
         self,
