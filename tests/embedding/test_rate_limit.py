@@ -67,6 +67,16 @@ def test_who_waits_as_long_as_told_is_served(waits: list[int]) -> None:
             window.take("me")
 
 
+def test_the_window_slides_instead_of_starting_anew() -> None:
+    now = Ticking()
+    window = SlidingWindow(2, 60, now)
+    assert _taken(window)
+    now.moment += 50
+    assert [_taken(window), _taken(window)] == [True, False]
+    now.moment += 10
+    assert [_taken(window), _taken(window)] == [True, False]
+
+
 def test_the_answer_tells_when_to_come_back() -> None:
     now = Ticking()
     window = SlidingWindow(2, 60, now)
