@@ -26,6 +26,7 @@ LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 # Half a body: the server waits for the rest.
 HALF = POST + b"Content-Length: 1000\r\n\r\n{"
+SHORT_TIMES = {"CORTEX_HTTP_HEADER_SECONDS": "1", "CORTEX_HTTP_BODY_SECONDS": "1", "CORTEX_HTTP_IDLE_SECONDS": "1"}
 
 
 @contextmanager
@@ -72,8 +73,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server with short times, for all tests that wait for one to end."""
     folder = tmp_path_factory.mktemp("strict")
     (folder / "project").mkdir()
-    times = {f"CORTEX_HTTP_{name}_SECONDS": "1" for name in ("HEADER", "BODY", "IDLE")}
-    with http_server(folder / "home", folder / "project", **times) as server:
+    with http_server(folder / "home", folder / "project", **SHORT_TIMES) as server:
         yield server
 
 
@@ -148,13 +148,12 @@ def test_a_client_that_waits_to_be_asked_for_its_body_is_not_late(strict: HttpSe
 
 
 def test_a_stream_of_the_protocol_stays_open(home: Path, project: Path) -> None:
-    times = {f"CORTEX_HTTP_{name}_SECONDS": "1" for name in ("HEADER", "BODY", "IDLE")}
     accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     hello = (
         '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",'
         ' "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}'
     )
-    with http_server(home, project, **times) as server:
+    with http_server(home, project, **SHORT_TIMES) as server:
         to = connection(server.url)
         to.request("POST", "/mcp", hello, accept)
         session = {"Mcp-Session-Id": answer(to)[1]["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}

@@ -44,7 +44,7 @@ def test_a_shared_server_tells_its_numbers_without_names_and_contents(
         for content in ("one", "two"):
             call(server.url, "subcog_capture", {"content": SECRET + content, "namespace": "decisions"}, **bearer)
         call(server.url, "subcog_get", {"memory_id": SECRET}, **bearer)
-        call(server.url, f"{SECRET}_tool", {}, **bearer)
+        call(server.url, f"{SECRET}-tool", {}, **bearer)
         call(server.url, "embedding_generate", {"text": "a text"}, **bearer)
         get(server.url, f"/{SECRET}", **bearer)
         # What was asked is written down, and has ended, when it was answered, perhaps a moment after that.
