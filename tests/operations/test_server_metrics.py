@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -85,21 +86,27 @@ def test_a_shared_server_tells_its_numbers_without_names_and_contents(
 def test_rounds_of_upkeep_are_counted_by_how_they_end(cortex: Cortex, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = HttpMetrics(cortex.embeddings)
     ends = [None, StoreBusy("busy."), KeyError("unforeseen")]
+    all_ended, released = threading.Event(), threading.Event()
 
     def ending(_stop: object) -> None:
-        if error := ends.pop(0):
+        if not ends:
+            all_ended.set()
+            assert released.wait(MINUTE)
+        elif error := ends.pop(0):
             raise error
 
-    async def rounds() -> None:
+    async def rounds() -> str:
         with anyio.move_on_after(MINUTE) as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(Upkeep(cortex, every_seconds=0, meter=metrics).run)
-                while ends:
+                while not all_ended.is_set():
                     await anyio.sleep(0.001)
+                text = metrics.text().decode()
+                released.set()
                 scope.cancel()
+        return text
 
     monkeypatch.setattr(cortex, "upkeep", ending)
-    anyio.run(rounds)
-    found = _numbers(metrics.text().decode())
+    found = _numbers(anyio.run(rounds))
     outcomes = {labels[1]: count for labels, count in found.items() if labels[0] == "cortex_upkeep_runs_total"}
     assert outcomes == {"done": 1, "put_off": 1, "failed": 1}
