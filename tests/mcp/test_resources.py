@@ -186,6 +186,12 @@ def test_every_help_page_is_a_page_of_its_own(client: Caller) -> None:
     assert len(set(pages)) == len(HELP)
 
 
+def test_what_follows_an_address_is_no_part_of_it(client: Caller) -> None:
+    page = client.read("subcog://help/recall")
+    assert client.read("subcog://help/recall?x=1") == client.read("subcog://help/recall#top") == page
+    assert client.unreadable("subcog://help/?x=1").code == -32602
+
+
 def test_the_help_on_addresses_names_every_template(client: Caller) -> None:
     page = client.read("subcog://help/resources")
     templates = client.portal.call(client.client.list_resource_templates)

@@ -95,6 +95,18 @@ def test_the_choices_of_tools_differ(opened: Callable[..., Cortex]) -> None:
     assert listed["asked-for"] - listed["all"] == {"memory"}
 
 
+def test_one_server_lists_its_tools_in_each_protocol(home: Path, project: Path) -> None:
+    versions = (HANDSHAKE_VERSIONS[-1], MODERN_VERSIONS[-1])
+    with Cortex.open(home, project=project, backend=StubBackend()) as cortex:
+        server = build_server(cortex)
+
+        async def twice() -> list[bool]:
+            lists = [(await ask(server, requests_of(version)))["tools/list"] for version in versions * 2]
+            return ["ttlMs" in listed for listed in lists]
+
+        assert anyio.run(twice) == [False, True, False, True]
+
+
 def test_what_a_client_says_of_itself_changes_nothing(opened: Callable[..., Cortex]) -> None:
     rich = {
         "protocolVersion": LEGACY,

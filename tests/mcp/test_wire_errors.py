@@ -3,11 +3,9 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from itertools import groupby
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import mcp_types
 import pytest
@@ -20,7 +18,6 @@ from cortex_py.mcp.help_pages import HELP
 from cortex_py.mcp.server import build_server
 from cortex_py.mcp.stdio.front import envelope
 from llm.chat_server import ChatServer, chat, refusal
-from timing import MINUTE
 
 from clients import MODES, PROTOCOLS, Caller, connected
 from helpers import FakeClock
@@ -145,24 +142,6 @@ def test_an_excluded_tool_is_not_listed(client: Caller) -> None:
     names = [tool.name for tool in client.portal.call(client.client.list_tools)]
     assert EXCLUDED not in names
     assert "subcog_status" in names
-
-
-@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body.decode())
-def test_a_malformed_request_is_refused_over_http(prepared: Prepared, mode: str, body: bytes) -> None:
-    place = urlsplit(prepared.url)
-    connection = HTTPConnection(place.hostname or "", place.port, timeout=MINUTE)
-    try:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": PROTOCOLS[mode],
-        }
-        connection.request("POST", "/mcp", body, headers)
-        answer = connection.getresponse()
-        told = json.loads(answer.read())
-    finally:
-        connection.close()
-    assert (answer.status, told["error"]["code"], told["id"]) == (400, -32600, MALFORMED[body])
 
 
 def test_raw_requests_are_refused_over_stdio_and_the_secret_appears_nowhere(
