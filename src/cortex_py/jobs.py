@@ -291,8 +291,8 @@ class Pace:
     | threads of a `Pool` | with the call that they help            |                        |                    |
 
     What is left when a process ends is marked in the store, so a later process goes on there. Three other waits are
-    data structures beside what they serve: `store.groups` commits what waits for the same turn together,
-    `embedding.batching` merges the texts of many callers, and `store.postgres.turns` keeps writers of a space apart.
+    data structures beside what they serve: `CommitGroups` of the store commits together what waits for the same turn,
+    `Batcher` merges the texts of many callers, and `Turns` of the MCP server lets few calls work at the same time.
     """
 
     # `beside` calls in a thread, `with` each capture, or only when somebody `asks` for the graph.
