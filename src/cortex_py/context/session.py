@@ -78,7 +78,7 @@ def open_session(
 
     git = GitFollower(shared, events, record.id, repository)
     place = Place(record, settings.user_id, settings.agent_id, settings.org, git)
-    reader = GraphReader(shared, place, folder, repository)
+    reader = MemoryReader(shared, place, folder, repository)
     memories = Memories(
         store, backend, settings, clock, ids, place, events, reader, shared.model, shared.notes, shared.jobs
     )
@@ -112,7 +112,7 @@ class ProjectSession:
     folder: Path | None
     repository: Repository | None
     git: GitFollower
-    reader: GraphReader
+    reader: MemoryReader
     memories: Memories
     summaries: Summaries
     projection: Projection
@@ -188,7 +188,7 @@ class ProjectSession:
             self._grounding = None
 
 
-class GraphReader:
+class MemoryReader:
     """Reads the memories of a session for the graph, and what it knows around them.
 
     What does that is imported with the first memory that is read: a query needs none of it.

@@ -18,8 +18,21 @@ from typing import Any
 from xml.parsers import expat
 
 __all__ = [
-    "DEPTH_MOST", "FileSetting", "Value", "XmlNode", "env_entries", "ini_entries", "leaves", "number_lines",
-    "properties_entries", "read_json", "read_plain_toml", "read_settings", "read_toml", "read_xml", "read_yaml",
+    "DEPTH_MOST",
+    "Datum",
+    "FileSetting",
+    "XmlNode",
+    "env_entries",
+    "ini_entries",
+    "leaves",
+    "number_lines",
+    "properties_entries",
+    "read_json",
+    "read_plain_toml",
+    "read_settings",
+    "read_toml",
+    "read_xml",
+    "read_yaml",
 ]  # fmt: skip
 
 DEPTH_MOST = 100
@@ -34,10 +47,10 @@ _FIRST, _VALUE, _KEY, _COLON, _COMMA = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Datum:
     """A table, a list or a scalar; `line` is the line of its key, if it has one."""
 
-    value: dict[str, Value] | list[Value] | str | None
+    value: dict[str, Datum] | list[Datum] | str | None
     line: int
     # False for numbers and booleans of a typed format.
     is_text: bool = True
@@ -47,24 +60,24 @@ class Value:
         return self.value if isinstance(self.value, str) and self.is_text else None
 
     @property
-    def table(self) -> dict[str, Value]:
+    def table(self) -> dict[str, Datum]:
         return self.value if isinstance(self.value, dict) else {}
 
     @property
-    def items(self) -> list[Value]:
+    def items(self) -> list[Datum]:
         return self.value if isinstance(self.value, list) else []
 
-    def at(self, *keys: str) -> Value:
+    def at(self, *keys: str) -> Datum:
         """The part under these keys, or a part without a value."""
         part = self
         for key in keys:
-            part = part.table.get(key, Value(None, part.line))
+            part = part.table.get(key, Datum(None, part.line))
         return part
 
 
-def leaves(part: Value) -> Iterator[tuple[tuple[str, ...], Value]]:
+def leaves(part: Datum) -> Iterator[tuple[tuple[str, ...], Datum]]:
     """Every scalar with the keys that lead to it, in order; items of lists are numbered from 0."""
-    waiting: list[tuple[tuple[str, ...], Value]] = [((), part)]
+    waiting: list[tuple[tuple[str, ...], Datum]] = [((), part)]
     while waiting:
         path, one = waiting.pop()
         if isinstance(one.value, dict):
@@ -79,25 +92,25 @@ class _Builder:
     """Builds parts from a parser's events."""
 
     def __init__(self) -> None:
-        self.done: list[Value] = []
+        self.done: list[Datum] = []
         self.key: tuple[str, int] | None = None
-        self._open: list[tuple[Value, tuple[str, int] | None]] = []
+        self._open: list[tuple[Datum, tuple[str, int] | None]] = []
 
     @property
     def inside(self) -> type | None:
         return type(self._open[-1][0].value) if self._open else None
 
-    def open(self, value: dict[str, Value] | list[Value], line: int) -> None:
+    def open(self, value: dict[str, Datum] | list[Datum], line: int) -> None:
         if len(self._open) >= DEPTH_MOST:
             raise ValueError("nested too deeply")
-        self._open.append((Value(value, self.key[1] if self.key else line), self.key))
+        self._open.append((Datum(value, self.key[1] if self.key else line), self.key))
         self.key = None
 
     def close(self) -> None:
         part, self.key = self._open.pop()
         self.add(part)
 
-    def add(self, part: Value) -> None:
+    def add(self, part: Datum) -> None:
         if not self._open:
             self.done.append(part)
             return
@@ -106,13 +119,13 @@ class _Builder:
             holder.append(part)
         elif isinstance(holder, dict) and self.key is not None:
             name, line = self.key
-            holder[name] = Value(part.value, line, part.is_text)
+            holder[name] = Datum(part.value, line, part.is_text)
             self.key = None
         else:
             raise ValueError("a value without a name")
 
 
-def read_json(text: str) -> Value:  # noqa: C901  # one branch for each state of the reader
+def read_json(text: str) -> Datum:  # noqa: C901  # one branch for each state of the reader
     """JSON, also with comments and trailing commas, as configuration often has it."""
     builder = _Builder()
     wanted = _FIRST
@@ -143,7 +156,7 @@ def read_json(text: str) -> Value:  # noqa: C901  # one branch for each state of
             builder.open({} if token == "{" else [], line)
             wanted = _KEY if token == "{" else _VALUE
         else:
-            builder.add(Value(json.loads(token) if kind == "text" else token, line, kind == "text"))
+            builder.add(Datum(json.loads(token) if kind == "text" else token, line, kind == "text"))
             wanted = _COMMA
     if len(builder.done) != 1:
         raise ValueError("unfinished")
@@ -164,7 +177,7 @@ def _json_tokens(text: str) -> Iterator[tuple[str, str, int]]:
         at = match.end()
 
 
-def read_yaml(text: str) -> list[Value]:
+def read_yaml(text: str) -> list[Datum]:
     """The documents of a YAML file."""
     # Imported here because most calls never read YAML.
     import yaml  # type: ignore[import-untyped]
@@ -191,7 +204,7 @@ def _take(builder: _Builder, yaml: Any, event: Any) -> None:
         if names_value:
             builder.key = (event.value, line)
         else:
-            builder.add(Value(event.value, line))
+            builder.add(Datum(event.value, line))
     elif names_value and isinstance(event, yaml.NodeEvent):
         raise ValueError("a key that is no text")
     elif isinstance(event, yaml.MappingStartEvent):
@@ -199,7 +212,7 @@ def _take(builder: _Builder, yaml: Any, event: Any) -> None:
     elif isinstance(event, yaml.SequenceStartEvent):
         builder.open([], line)
     elif isinstance(event, yaml.AliasEvent):
-        builder.add(Value(None, line))
+        builder.add(Datum(None, line))
 
 
 # -- TOML: the values are tomllib's, the lines come from a scan beside it --------------------------
@@ -214,7 +227,7 @@ _SCALAR = re.compile(
 )
 
 
-def read_toml(text: str) -> Value:
+def read_toml(text: str) -> Datum:
     """A document as parts. Raises ValueError or RecursionError if it is not TOML."""
     value, lines = _checked(text)
     return _part(value, (), 1, lines)
@@ -231,15 +244,15 @@ def _checked(text: str) -> tuple[dict[str, Any], Mapping[_Path, int]]:
     return tomllib.loads(text), lines
 
 
-def _part(value: object, path: _Path, line: int, lines: Mapping[_Path, int]) -> Value:
+def _part(value: object, path: _Path, line: int, lines: Mapping[_Path, int]) -> Datum:
     line = lines.get(path, line)
     if isinstance(value, dict):
-        return Value({key: _part(one, (*path, key), line, lines) for key, one in value.items()}, line)
+        return Datum({key: _part(one, (*path, key), line, lines) for key, one in value.items()}, line)
     if isinstance(value, list):
-        return Value([_part(one, (*path, at), line, lines) for at, one in enumerate(value)], line)
+        return Datum([_part(one, (*path, at), line, lines) for at, one in enumerate(value)], line)
     if isinstance(value, bool):
-        return Value(str(value).lower(), line, is_text=False)
-    return Value(str(value), line, is_text=isinstance(value, str))
+        return Datum(str(value).lower(), line, is_text=False)
+    return Datum(str(value), line, is_text=isinstance(value, str))
 
 
 class _Scan:
@@ -556,7 +569,7 @@ def _reader(name: str) -> Callable[[str], Iterator[FileSetting]] | None:
     return _READERS.get(posixpath.splitext(name)[1])
 
 
-def _of_parts(parts: list[Value]) -> Iterator[FileSetting]:
+def _of_parts(parts: list[Datum]) -> Iterator[FileSetting]:
     for part in parts:
         for keys, leaf in leaves(part):
             if keys and isinstance(leaf.value, str):

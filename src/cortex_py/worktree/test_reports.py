@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .formats import Value, XmlNode, read_json, read_xml
+from .formats import Datum, XmlNode, read_json, read_xml
 
 __all__ = ["RunReport", "is_report_name", "read_output", "read_report"]
 
@@ -102,7 +102,7 @@ def _json(text: str) -> RunReport | None:
     return _pytest_json(content) if content.at("summary").table and "tests" in content.table else None
 
 
-def _pytest_json(content: Value) -> RunReport:
+def _pytest_json(content: Datum) -> RunReport:
     tally = Tally()
     summary = content.at("summary")
     for word, count in summary.table.items():
@@ -113,7 +113,7 @@ def _pytest_json(content: Value) -> RunReport:
     return tally.report(summary.line)
 
 
-def _jest_json(content: Value) -> RunReport:
+def _jest_json(content: Datum) -> RunReport:
     tally = Tally()
     for word in ("Passed", "Failed", "Pending", "Todo"):
         tally.add(word, _count(content.at(f"num{word}Tests")))
@@ -125,7 +125,7 @@ def _jest_json(content: Value) -> RunReport:
     return tally.report(content.at("numTotalTests").line)
 
 
-def _count(part: Value) -> int:
+def _count(part: Datum) -> int:
     value = part.value
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else 0
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["FUNCTIONS", "TYPES", "Language", "Naming", "language_of", "node_text", "read_definition"]
+__all__ = ["FUNCTIONS", "TYPES", "Language", "NamedNode", "language_of", "node_text", "read_definition"]
 
 # The programming languages whose syntax Cortex reads.
 #
@@ -118,7 +118,7 @@ _ARGUMENTS = re.compile(r"<[^<>]*>|\s+")
 _OPERATOR = re.compile(r"\boperator\b\s*(?:\(\s*\)|[^(]*)")
 
 
-class Naming(NamedTuple):
+class NamedNode(NamedTuple):
     """A definition: its name, those before it in a qualified one, and the byte where it stands."""
 
     name: str
@@ -135,7 +135,7 @@ def node_text(node: Node | None) -> str:
     return data.decode("utf-8", "replace")[:_LONGEST]
 
 
-def read_definition(language: Language, node: Node, kind: str) -> Naming | None:
+def read_definition(language: Language, node: Node, kind: str) -> NamedNode | None:
     """The name of a definition; None for one without, and for a node that only resembles a definition."""
     special = _SPECIAL.get((language.name, node.type)) or _SPECIAL.get(("", node.type))
     if special is not None:
@@ -143,15 +143,15 @@ def read_definition(language: Language, node: Node, kind: str) -> Naming | None:
     return _plain(node, kind)
 
 
-def _plain(node: Node, kind: str) -> Naming | None:
+def _plain(node: Node, kind: str) -> NamedNode | None:
     return _from(node.child_by_field_name("name"), kind)
 
 
-def _from(name: Node | None, kind: str) -> Naming | None:
+def _from(name: Node | None, kind: str) -> NamedNode | None:
     return None if name is None else _qualified(node_text(name), kind, name.start_byte)
 
 
-def _qualified(text: str, kind: str, at: int) -> Naming | None:
+def _qualified(text: str, kind: str, at: int) -> NamedNode | None:
     """A name that may be written as `a::b`, `a.b` or `a:b`, with type arguments."""
     operator = _OPERATOR.search(text)
     last = " ".join(operator[0].split()) if operator else ""
@@ -159,7 +159,7 @@ def _qualified(text: str, kind: str, at: int) -> Naming | None:
     while (shorter := _ARGUMENTS.sub("", rest)) != rest:
         rest = shorter
     parts = [part for part in re.split(r"::|[.:\\]", rest.strip("\"'")) if part] + ([last] if last else [])
-    return Naming(parts[-1], kind, at, ".".join(parts[:-1])) if parts else None
+    return NamedNode(parts[-1], kind, at, ".".join(parts[:-1])) if parts else None
 
 
 # C and C++
@@ -181,24 +181,24 @@ def _declared(node: Node | None) -> tuple[Node | None, bool]:
     return None, is_function
 
 
-def _c_function(node: Node, kind: str) -> Naming | None:
+def _c_function(node: Node, kind: str) -> NamedNode | None:
     name, _ = _declared(node.child_by_field_name("declarator"))
     return _from(name, kind)
 
 
-def _c_prototype(node: Node, kind: str) -> Naming | None:
+def _c_prototype(node: Node, kind: str) -> NamedNode | None:
     name, is_function = _declared(node.child_by_field_name("declarator"))
     return _from(name, kind) if is_function else None
 
 
-def _bodied(node: Node, kind: str) -> Naming | None:
+def _bodied(node: Node, kind: str) -> NamedNode | None:
     return _plain(node, kind) if node.child_by_field_name("body") is not None else None
 
 
 # JavaScript and TypeScript
 
 
-def _of_value(name: Node | None, value: Node | None, otherwise: str | None) -> Naming | None:
+def _of_value(name: Node | None, value: Node | None, otherwise: str | None) -> NamedNode | None:
     if name is None or name.type.endswith("_pattern"):
         return None
     kind = otherwise
@@ -209,20 +209,20 @@ def _of_value(name: Node | None, value: Node | None, otherwise: str | None) -> N
     if kind is None:
         return None
     is_object = value is not None and value.type == "object"
-    return Naming(node_text(name).strip("\"'`"), kind, name.start_byte, is_object=is_object)
+    return NamedNode(node_text(name).strip("\"'`"), kind, name.start_byte, is_object=is_object)
 
 
-def _js_variable(node: Node, kind: str) -> Naming | None:
+def _js_variable(node: Node, kind: str) -> NamedNode | None:
     return _of_value(node.child_by_field_name("name"), node.child_by_field_name("value"), kind)
 
 
-def _js_member(node: Node, _: str) -> Naming | None:
+def _js_member(node: Node, _: str) -> NamedNode | None:
     name = node.child_by_field_name("key") or node.child_by_field_name("property") or node.child_by_field_name("name")
     found = _of_value(name, node.child_by_field_name("value"), None)
     return found._replace(kind="method") if found is not None and found.kind == "function" else None
 
 
-def _js_assignment(node: Node, _: str) -> Naming | None:
+def _js_assignment(node: Node, _: str) -> NamedNode | None:
     left = node.child_by_field_name("left")
     found = _of_value(left, node.child_by_field_name("right"), None)
     if found is None or not _DOTTED.match(found.name):
@@ -232,7 +232,7 @@ def _js_assignment(node: Node, _: str) -> Naming | None:
     return found._replace(name=last, prefix=prefix) if name != "module.exports" else None
 
 
-def _js_export(node: Node, kind: str) -> Naming | None:
+def _js_export(node: Node, kind: str) -> NamedNode | None:
     """`export default` of something without a name is imported under that word."""
     value = node.child_by_field_name("value")
     if value is None or value.type == "identifier":
@@ -244,7 +244,7 @@ def _js_export(node: Node, kind: str) -> Naming | None:
 # Go, Rust, C#, PHP, Ruby, Lua
 
 
-def _go_method(node: Node, kind: str) -> Naming | None:
+def _go_method(node: Node, kind: str) -> NamedNode | None:
     found = _plain(node, kind)
     receiver = node.child_by_field_name("receiver")
     taken = receiver.named_child(0) if receiver is not None and receiver.named_child_count else None
@@ -252,42 +252,42 @@ def _go_method(node: Node, kind: str) -> Naming | None:
     return found and found._replace(prefix=owner.lstrip("*( ").partition("[")[0].rstrip(") "))
 
 
-def _go_type(node: Node, kind: str) -> Naming | None:
+def _go_type(node: Node, kind: str) -> NamedNode | None:
     value = node.child_by_field_name("type")
     kinds = {"struct_type": "struct", "interface_type": "interface"}
     return _plain(node, kinds.get(value.type, kind) if value is not None else kind)
 
 
-def _rust_impl(node: Node, kind: str) -> Naming | None:
+def _rust_impl(node: Node, kind: str) -> NamedNode | None:
     found = _from(node.child_by_field_name("type"), kind)
     return found and found._replace(name=found.name.lstrip("&"), prefix="", is_symbol=False)
 
 
-def _unqualified(node: Node, kind: str) -> Naming | None:
+def _unqualified(node: Node, kind: str) -> NamedNode | None:
     """A namespace with a body, under its whole name; without one it stands for the file."""
     name = node.child_by_field_name("name")
     if name is None or node.child_by_field_name("body") is None:
         return None
-    return Naming(node_text(name).strip("\"'").replace("::", ".").replace("\\", "."), kind, name.start_byte)
+    return NamedNode(node_text(name).strip("\"'").replace("::", ".").replace("\\", "."), kind, name.start_byte)
 
 
-def _php_constant(node: Node, kind: str) -> Naming | None:
+def _php_constant(node: Node, kind: str) -> NamedNode | None:
     return _from(node.named_child(0) if node.named_child_count else None, kind)
 
 
-def _assigned(node: Node, kind: str) -> Naming | None:
+def _assigned(node: Node, kind: str) -> NamedNode | None:
     """A plain name on the left: a variable of Python, a constant of Ruby."""
     left = node.child_by_field_name("left")
     wanted = "constant" if kind == "constant" else "identifier"
     return _from(left, kind) if left is not None and left.type == wanted else None
 
 
-def _python_type(node: Node, kind: str) -> Naming | None:
+def _python_type(node: Node, kind: str) -> NamedNode | None:
     left = node.child_by_field_name("left")
-    return Naming(node_text(left).partition("[")[0], kind, left.start_byte) if left is not None else None
+    return NamedNode(node_text(left).partition("[")[0], kind, left.start_byte) if left is not None else None
 
 
-def _lua_assignment(node: Node, kind: str) -> Naming | None:
+def _lua_assignment(node: Node, kind: str) -> NamedNode | None:
     lists = node.named_children
     if len(lists) != 2 or not all(one.named_child_count == 1 for one in lists):
         return None

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from .imports import Import, read_imports
-from .naming import FUNCTIONS, TYPES, Language, Naming, read_definition
+from .naming import FUNCTIONS, TYPES, Language, NamedNode, read_definition
 
 if TYPE_CHECKING:
     from tree_sitter import Language as Grammar
@@ -149,7 +149,7 @@ class _Walk:
         language, kind = self._language, child.type
         if kind in language.imports and not place.in_function:
             self._outline.imports.extend(read_imports(language.name, child, row + 1))
-        found: Naming | None = None
+        found: NamedNode | None = None
         is_value = kind in language.values
         if is_value or kind in language.definitions:
             found = read_definition(language, child, language.definitions.get(kind) or language.values[kind])
@@ -178,7 +178,7 @@ class _Walk:
             inner = "object" if found.is_object else found.kind
             yield _Place(child, scope, inner, in_function, place.depth + 1, first, is_prefix=is_prefix)
 
-    def _adapted(self, found: Naming, around: str) -> Naming:
+    def _adapted(self, found: NamedNode, around: str) -> NamedNode:
         """A function inside a type is its method."""
         holds_methods = around in TYPES or (around == "module" and self._language.modules_have_methods)
         if found.kind == "function" and (holds_methods or found.prefix):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from ..formats import Value, XmlNode, ini_entries, number_lines, read_json, read_toml, read_xml, read_yaml
+from ..formats import Datum, XmlNode, ini_entries, number_lines, read_json, read_toml, read_xml, read_yaml
 from .versions import (
     Dependency,
     OwnVersion,
@@ -46,7 +46,7 @@ _SCRIPT_MOST = 500_000
 _SETUP_LISTS = {"install_requires": "runtime", "setup_requires": "build", "tests_require": "dev"}
 
 
-def _stated(content: Value, *tables: tuple[str, ...]) -> OwnVersion | None:
+def _stated(content: Datum, *tables: tuple[str, ...]) -> OwnVersion | None:
     """The version in the first of these tables that has one, with the name beside it."""
     for keys in tables:
         table = content.at(*keys)
@@ -60,7 +60,7 @@ def _group(name: str) -> str:
     return "dev" if _DEVELOPMENT.search(name.lower()) else f"optional:{name}"
 
 
-def _requirement_parts(parts: Value, group: str) -> Iterator[Dependency]:
+def _requirement_parts(parts: Datum, group: str) -> Iterator[Dependency]:
     for part in parts.items:
         if part.text is not None and (found := read_requirement(part.text)):
             yield found.dependency(part.line, group)
@@ -96,7 +96,7 @@ def pipfile(_path: str, text: str) -> Iterator[Dependency]:
         yield Dependency("python", python.text, None, python.line, "language")
 
 
-def _tables(table: Value, group: str) -> Iterator[Dependency]:
+def _tables(table: Datum, group: str) -> Iterator[Dependency]:
     """Names with a constraint, or with a table that may contain one."""
     for name, part in table.table.items():
         # With several constraints for several platforms, the first is used.
@@ -307,7 +307,7 @@ def node_lock(_path: str, text: str) -> Iterator[Dependency]:
         yield from _nested(content)
 
 
-def _nested(content: Value) -> Iterator[Dependency]:
+def _nested(content: Datum) -> Iterator[Dependency]:
     waiting = [content]
     while waiting:
         for name, part in waiting.pop().at("dependencies").table.items():
@@ -423,7 +423,7 @@ def composer(_path: str, text: str) -> Iterator[Dependency]:
             yield one if is_package else Dependency(one.name, one.constraint, one.version, one.line, "language")
 
 
-def _constraints(table: Value, group: str) -> Iterator[Dependency]:
+def _constraints(table: Datum, group: str) -> Iterator[Dependency]:
     for name, part in table.table.items():
         constraint = "" if part.text in (None, "*") else part.text or ""
         yield Dependency(name, constraint, _pinned(constraint), part.line, group)
