@@ -47,7 +47,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "uninstall": ("clients", "Take away what install set up."),
     },
     "Projects": {
-        "init": ("setup", "Prepare a project: register it, install the model, scan its files."),
+        "init": ("setup", "Prepare a project: register it and scan its files."),
         "branch": ("branch", "Lines of work: begin, resume, link to git branches, edit as files."),
         "prompt": ("saved.texts", "Prompts: save, fill in, share as files."),
         "template": ("saved.texts", "Templates that lay memories out: save, render, share as files."),
@@ -64,7 +64,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("tidy", "Check the memory, and show what leaves this machine."),
         "gc": ("admin.upkeep", "Collect memories of deleted git branches, and old tombstones."),
         "reindex": ("admin.upkeep", "Rebuild text index and vectors from the records."),
-        "model": ("setup", "Install the embedding model, or show it."),
+        "model": ("setup", "Show the embedding model."),
         "export": ("saved.export", "Write everything as JSON Lines or Markdown."),
         "import": ("saved.export", "Add what exports, notes and files of other programs hold."),
         "bridge": ("saved.bridge", "Folders kept in step: a vault of notes, the memory folder of Claude Code."),

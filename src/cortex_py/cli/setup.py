@@ -10,7 +10,7 @@ import click
 
 from ..config import load_settings
 from ..context.scan import SCAN_MODES, ScanMode
-from ..embedding.shipped_model import MAX_TOKENS, RECALL, SHIPPED, read_manifest
+from ..embedding.shipped_model import FORMER, MAX_TOKENS, RECALL, SHIPPED, read_manifest
 from ..errors import EmbeddingError
 from ..memory.spaces import model_problem
 from .options import CommandSession, command, group, with_session
@@ -127,6 +127,14 @@ def _bytes_a_second(cortex: Cortex) -> float:
 @group("model")
 def model_command() -> None:
     """Show the embedding model."""
+
+
+@model_command.command("install", hidden=True)
+@click.option("--precision", expose_value=False)
+@click.option("--wheel", expose_value=False)
+def model_install() -> None:
+    """Deprecated: say that nothing is to be installed. Scripts of earlier versions call it."""
+    note(f"{RECALL} comes with Cortex: there is nothing to install. {FORMER} is no longer offered.")
 
 
 @model_command.command("info")
