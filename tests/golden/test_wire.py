@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import cortex_py
 from golden.steady import Steady, compare
 
 from helpers import git
@@ -121,7 +122,7 @@ def _prepare(project: Path) -> None:
 
 def test_lines_over_stdio_are_the_recorded_ones(home: Path, project: Path) -> None:
     _prepare(project)
-    steady = Steady(project=project, home=home)
+    steady = Steady(project=project, home=home, package=Path(cortex_py.__file__).parent)
     recorded: dict[str, Any] = {}
     with stdio_server(home, project) as server:
         for step, method, parameters in MESSAGES:
@@ -136,7 +137,7 @@ def test_lines_over_stdio_are_the_recorded_ones(home: Path, project: Path) -> No
 
 def test_answers_over_http_are_the_recorded_ones(home: Path, project: Path) -> None:
     _prepare(project)
-    steady = Steady(project=project, home=home)
+    steady = Steady(project=project, home=home, package=Path(cortex_py.__file__).parent)
     recorded: dict[str, Any] = {}
     with http_server(home, project) as server:
         address = urlsplit(server.url)
@@ -153,7 +154,7 @@ def test_answers_over_http_are_the_recorded_ones(home: Path, project: Path) -> N
 
 def test_commands_print_what_is_recorded(home: Path, project: Path) -> None:
     _prepare(project)
-    steady = Steady(project=project, home=home)
+    steady = Steady(project=project, home=home, package=Path(cortex_py.__file__).parent)
     shell = Shell(home, project)
     recorded: dict[str, Any] = {}
     for words in COMMANDS:
