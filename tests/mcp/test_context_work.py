@@ -176,6 +176,8 @@ def test_a_live_server_packs_what_lies_idle_and_loads_it_as_it_was(
     cortex: Cortex, live: MemoryServer, clock: FakeClock, project: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds = Rounds(cortex, monkeypatch)
+    with connected(live, mode):
+        rounds.wait()  # another client came and went
     with connected(live, mode) as caller:
         id = caller.call("initialize_context", project_path=str(project), mode="none")["project_id"]
         branch = caller.call("create_branch", project_id=id, branch_topic="Floors")["branch_id"]

@@ -232,6 +232,7 @@ class Upkeep:
         self._needed = not any(bound.read_only for bound in cortex.settings.tool_bounds)
 
     async def run(self) -> None:
+        self._stop.clear()  # another client came after the last one had left
         while self._needed:
             await anyio.sleep(self._every)
             # With a limiter of its own, so that calls do not wait for it. Not abandoned, because it uses the store.

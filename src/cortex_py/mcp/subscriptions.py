@@ -69,6 +69,11 @@ class _Audience:
 class Subscriptions:
     """`sessions`: whether a client of the handshake protocol can get notifications after its request was answered."""
 
+    # Seconds between two looks, where the engine reports no changes.
+    interval = 0.25
+    # The list of prompts changes seldom, and every client that has seen it watches it.
+    prompts_interval = 1.0
+
     def __init__(
         self, cortex: Cortex, resources: MemoryResources, prompts: SavedPrompts, *, sessions: bool = True
     ) -> None:
@@ -76,10 +81,6 @@ class Subscriptions:
         self._resources = resources
         self._prompts = prompts
         self._sessions = sessions
-        # Seconds between two looks, where the engine reports no changes.
-        self.interval = 0.25
-        # The list of prompts changes seldom, and every client that has seen it watches it.
-        self.prompts_interval = 1.0
         # What one caller may watch.
         self.most_addresses = 1_000
         self._waiting = anyio.CapacityLimiter(1)
