@@ -103,7 +103,7 @@ def _contradictions(text: str) -> object:
 
 
 def _enriched(text: str) -> object:
-    return merging.without_context(text), enrichment._diff(text, structuring.structure(text))
+    return statements.without_context(text), enrichment._diff(text, structuring.structure(text))
 
 
 def _ignore_rules(text: str) -> object:
