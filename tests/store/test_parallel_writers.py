@@ -31,6 +31,10 @@ def pair(postgres_url: str) -> Iterator[tuple[PostgresDatabase, PostgresDatabase
     """Two processes on one store, as far as the store can tell."""
     both = open_postgres(postgres_url, SystemClock()), open_postgres(postgres_url, SystemClock())
     yield both
+    # They have begun, and may not have ended: the database goes now.
+    for thread in threading.enumerate():
+        if thread.name == "writer":
+            thread.join(LONG)
     for one in both:
         one.close()
 
@@ -43,7 +47,7 @@ def _begins(database: PostgresDatabase, *spaces: str) -> threading.Event:
         with database.write(*spaces):
             begun.set()
 
-    threading.Thread(target=write, daemon=True).start()
+    threading.Thread(target=write, name="writer", daemon=True).start()
     return begun
 
 
