@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.backup.snapshots.archive import read_parts
-from cortex_py.backup.snapshots.replacement import StateDigest, state_of
-from cortex_py.clock import SystemClock, to_micros
-from cortex_py.memory.capture.capture import current_index_tag
-from cortex_py.store.documents.document import SHARED_KINDS, Document
-from cortex_py.store.documents.memories import MEMORY_FIELDS, PortableIndex, write_index
-from cortex_py.store.rows import IndexedChunk
+from cortex_py.core.clock import SystemClock, to_micros
+from cortex_py.core.memory.capture.capture import current_index_tag
+from cortex_py.core.store.documents.document import SHARED_KINDS, Document
+from cortex_py.core.store.documents.memories import MEMORY_FIELDS, PortableIndex, write_index
+from cortex_py.core.store.rows import IndexedChunk
+from cortex_py.parts.backup.snapshots.archive import read_parts
+from cortex_py.parts.backup.snapshots.replacement import StateDigest, state_of
 
 from report import table, write
 from synthetic import BulkBackend, documents
@@ -49,8 +49,8 @@ def _open(home: Path, project: Path, cloud: Path) -> Cortex:
 
 
 def _model() -> Any:
-    from cortex_py.config import load_settings
-    from cortex_py.embedding.backends.registry import open_backend
+    from cortex_py.core.config import load_settings
+    from cortex_py.core.embedding.backends.registry import open_backend
 
     return open_backend(settings=load_settings())
 

@@ -43,10 +43,10 @@ import psycopg
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.memory.service import Memories
-from cortex_py.memory.spaces import check_model
-from cortex_py.store.postgres.engine import PostgresDatabase
-from cortex_py.store.rows import IndexedRecord, space_word
+from cortex_py.core.memory.service import Memories
+from cortex_py.core.memory.spaces import check_model
+from cortex_py.core.store.rows import IndexedRecord, space_word
+from cortex_py.team.postgres.engine import PostgresDatabase
 from latency import _backend as backend
 from latency import _memory_mb as memory_mb
 

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cortex_py.memory.comparison.conflicts import conflict
-from cortex_py.memory.comparison.statements import read_statement
+from cortex_py.core.memory.comparison.conflicts import conflict
+from cortex_py.core.memory.comparison.statements import read_statement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "likeness"))

@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.records import NewMemory
+from cortex_py.core.records import NewMemory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))

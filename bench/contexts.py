@@ -26,10 +26,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.records import NewMemory
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.records import NewMemory
 from cortex_py.worktree.code.syntax import analyse
 
 import datasets

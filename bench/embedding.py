@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.shipped_model import RECALL
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.shipped_model import RECALL
 
 import report
 

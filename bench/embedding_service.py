@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.service import EmbeddingService
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.service import EmbeddingService
 
 import report
 from server import CORTEX, _free_port, _peak_mb, _serving
@@ -139,7 +139,7 @@ import json, resource, sys, time
 started = time.perf_counter()
 kind, model, texts = sys.argv[1], sys.argv[2], json.load(open(sys.argv[3]))
 if kind == "cortex":
-    from cortex_py.embedding.backends.onnx import OnnxBackend
+    from cortex_py.core.embedding.backends.onnx import OnnxBackend
     embed = OnnxBackend().embed
 elif kind == "sentence-transformers":
     from sentence_transformers import SentenceTransformer

@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cortex_py.graph.reading.extract import extract
-from cortex_py.graph.reading.knowledge import Knowledge
-from cortex_py.graph.reading.shapes import Gazetteer, listed_names
-from cortex_py.graph.reading.tagger import TYPES, load_tagger
+from cortex_py.parts.graph.reading.extract import extract
+from cortex_py.parts.graph.reading.knowledge import Knowledge
+from cortex_py.parts.graph.reading.shapes import Gazetteer, listed_names
+from cortex_py.parts.graph.reading.tagger import TYPES, load_tagger
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "entities"))
 
@@ -154,8 +154,11 @@ def speed(folder: Path | None) -> list[tuple[object, ...]]:
     began = time.perf_counter()
     extract(text[:1_000_000])
     whole = (time.perf_counter() - began) * 1000
-    code = "import time, numpy\nfrom cortex_py.graph.reading.extract import extract\nbegan = time.perf_counter()\n"
-    code += "from cortex_py.graph.reading.tagger import load_tagger\nload_tagger()\nprint(time.perf_counter() - began)"
+    code = (
+        "import time, numpy\nfrom cortex_py.parts.graph.reading.extract import extract\nbegan = time.perf_counter()\n"
+    )
+    code += "from cortex_py.parts.graph.reading.tagger import load_tagger\nload_tagger()\n"
+    code += "print(time.perf_counter() - began)"
     loads = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) * 1000
         for _ in range(5)

@@ -13,12 +13,12 @@ import tempfile
 from dataclasses import dataclass, replace
 
 from cortex_py import Cortex
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.graph.reading.extract import extract
-from cortex_py.graph.values import canonical
-from cortex_py.records import NewMemory
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.graph_values import canonical
+from cortex_py.core.records import NewMemory
+from cortex_py.parts.graph.reading.extract import extract
 
 import datasets
 import report

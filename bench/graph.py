@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cortex_py.clock import SystemClock
-from cortex_py.graph.draw import dot, mermaid
-from cortex_py.graph.entities import find_duplicates
-from cortex_py.graph.traversal import Hop, neighbours, search
-from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, Relationship
-from cortex_py.store.database import Session
-from cortex_py.store.graph.graph import EntityRow, GraphTable, RelationshipRow, Sight
-from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.graph_values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, Relationship
+from cortex_py.core.store.database import Session
+from cortex_py.core.store.graph.graph import EntityRow, GraphTable, RelationshipRow, Sight
+from cortex_py.core.store.sqlite import SqliteDatabase, open_sqlite
+from cortex_py.parts.graph.draw import dot, mermaid
+from cortex_py.parts.graph.entities import find_duplicates
+from cortex_py.parts.graph.traversal import Hop, neighbours, search
 
 import report
 

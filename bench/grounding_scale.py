@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.grounding.claims.claims import read_claims
+from cortex_py.parts.verify.claims.claims import read_claims
 
 import report
 

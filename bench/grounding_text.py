@@ -23,7 +23,7 @@ from time import process_time
 
 import numpy as np
 
-from cortex_py.grounding.judges.support import default_model, rank, support
+from cortex_py.parts.verify.judges.support import default_model, rank, support
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "likeness"))

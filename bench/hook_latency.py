@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.hooks.turns import RawTurn, append_turn
+from cortex_py.parts.hooks.turns import RawTurn, append_turn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "gate"))
@@ -75,7 +75,7 @@ def _processes(home: Path) -> list[int]:
             words = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"cortex_py.hooks.helper" in words and os.fsencode(home) in words:
+        if b"cortex_py.parts.hooks.helper" in words and os.fsencode(home) in words:
             found.append(int(folder.name))
     return found
 

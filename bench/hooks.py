@@ -30,11 +30,11 @@ from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 
-import cortex_py.hooks.selection as selection_module
+import cortex_py.parts.hooks.selection as selection_module
 from cortex_py import Cortex
-from cortex_py.hooks.cold import MOST_GIVEN as MOST_COLD
-from cortex_py.hooks.cold import answer_cold, find_cold
-from cortex_py.hooks.selection import MOST_GIVEN, HookLimits, certain
+from cortex_py.parts.hooks.cold import MOST_GIVEN as MOST_COLD
+from cortex_py.parts.hooks.cold import answer_cold, find_cold
+from cortex_py.parts.hooks.selection import MOST_GIVEN, HookLimits, certain
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))

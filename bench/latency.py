@@ -31,8 +31,8 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.registry import open_backend
 
 import report
 from synthetic import BulkBackend, documents, english, queries

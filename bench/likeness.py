@@ -23,8 +23,8 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.comparison.conflicts import conflict, default_model, judge
-from cortex_py.memory.comparison.statements import read_statement
+from cortex_py.core.memory.comparison.conflicts import conflict, default_model, judge
+from cortex_py.core.memory.comparison.statements import read_statement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "likeness"))

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from cortex_py import Cortex
-from cortex_py.errors import MemoryNotFound
+from cortex_py.core.errors import MemoryNotFound
 from latency import _backend as backend
 
 import report

@@ -32,9 +32,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.memory.labels.classifier import (
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.memory.labels.classifier import (
     BY_CATEGORY,
     BY_SUBCATEGORY,
     CATEGORY_FLOOR,
@@ -46,8 +46,8 @@ from cortex_py.memory.labels.classifier import (
     default_model,
     namespace_for,
 )
-from cortex_py.memory.labels.ontology import CATEGORY_NAMES, FALLBACK
-from cortex_py.store.search.vectors import single_threaded
+from cortex_py.core.memory.labels.ontology import CATEGORY_NAMES, FALLBACK
+from cortex_py.core.store.search.vectors import single_threaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ontology"))

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.graph.reading.tokens import MAX_CHARACTERS, code_spans
+from cortex_py.parts.graph.reading.tokens import MAX_CHARACTERS, code_spans
 
 import report
 

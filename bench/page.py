@@ -26,9 +26,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from cortex_py import Cortex, web
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.registry import open_backend
+from cortex_py import Cortex
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.surfaces import web
 
 import report
 from browser import Tab, browser_program, running_browser

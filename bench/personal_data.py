@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex_py.graph.writer import sure_person_names
-from cortex_py.security.personal import PERSONAL_KINDS, find_personal_data
-from cortex_py.security.secrets.secrets import SensitiveSpan
+from cortex_py.core.security.personal import PERSONAL_KINDS, find_personal_data
+from cortex_py.core.security.secrets.secrets import SensitiveSpan
+from cortex_py.parts.graph.writer import sure_person_names
 
 import report
 from datasets import DatasetMissing, locomo, read_lines

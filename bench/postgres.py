@@ -28,14 +28,14 @@ import numpy as np
 import psycopg
 
 from cortex_py import Cortex
-from cortex_py.clock import to_micros
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.memory.recall.filters import parse_filter
-from cortex_py.store.postgres import vector_index
-from cortex_py.store.postgres.vector_index import as_vector
-from cortex_py.store.search import search as engine_space
-from cortex_py.store.search.filters import View
+from cortex_py.core.clock import to_micros
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.memory.recall.filters import parse_filter
+from cortex_py.core.store.search import search as engine_space
+from cortex_py.core.store.search.filters import View
+from cortex_py.team.postgres import vector_index
+from cortex_py.team.postgres.vector_index import as_vector
 
 import report
 from synthetic import KnownQueries, documents, queries

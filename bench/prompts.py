@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.records import NewMemory
+from cortex_py.core.records import NewMemory
 
 import report
 import synthetic

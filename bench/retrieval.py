@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.recall.ranking import RankingModel, Scores, default_model
-from cortex_py.records import Mode
+from cortex_py.core.memory.recall.ranking import RankingModel, Scores, default_model
+from cortex_py.core.records import Mode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "cortex_recall"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training" / "ranking"))

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.store.postgres import engine as postgres
+from cortex_py.team.postgres import engine as postgres
 from latency import _backend as backend
 from latency import _memory_mb as memory_mb
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cortex_py.security.secrets.secrets import find_secrets
+from cortex_py.core.security.secrets.secrets import find_secrets
 
 import report
 from datasets import DatasetMissing, locomo, read_lines

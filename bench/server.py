@@ -24,7 +24,7 @@ import numpy as np
 from fastmcp import Client
 
 from cortex_py import Cortex
-from cortex_py.mcp.reference.rendering import requests_of
+from cortex_py.surfaces.mcp.reference.rendering import requests_of
 
 import report
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.backend import Backend
 from suggestion_histories import History
 
 TOP = 5

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from cortex_py import Cortex
-from cortex_py.clock import to_micros
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.store.tables.suggestions import ReferenceRow, TrustRow
+from cortex_py.core.clock import to_micros
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.store.tables.suggestions import ReferenceRow, TrustRow
 from suggestion_histories import History, Step
 from suggestion_replay import REASON, Scene
 

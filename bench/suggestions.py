@@ -28,9 +28,9 @@ import os
 import time
 from collections.abc import Sequence
 
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.registry import open_backend
 from suggestion_generated import generated
 from suggestion_histories import OWN, PACKAGES, STUDIED, History, own, packaged
 from suggestion_replay import METHODS, Asked, Replayed, calibration, mean, replay, thirds

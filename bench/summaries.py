@@ -19,8 +19,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from cortex_py.context.summary.summary import EMPTY, SaidTurn, Summary, advance, render
-from cortex_py.context.summary.verdicts import Doubt, read_doubts
+from cortex_py.parts.context.summary.summary import EMPTY, SaidTurn, Summary, advance, render
+from cortex_py.parts.context.summary.verdicts import Doubt, read_doubts
 
 import report
 

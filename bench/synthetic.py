@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cortex_py import NewMemory
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.backend import Backend
 
 __all__ = ["BulkBackend", "KnownQueries", "documents", "english", "queries"]
 

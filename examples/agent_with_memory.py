@@ -10,7 +10,7 @@ from anthropic import Anthropic
 from anthropic.types import MessageParam, ToolResultBlockParam, ToolUseBlock
 
 from cortex_py import Cortex, CortexError
-from cortex_py.backup.bridges.memory_tool import MemoryTool
+from cortex_py.parts.backup.bridges.memory_tool import MemoryTool
 
 MODEL = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5")
 MOST_TURNS = 20

@@ -49,9 +49,9 @@ class CitusCluster:
     @contextmanager
     def database(self, *, distributed: bool = True) -> Iterator[str]:
         """The URL of a new store, in a schema of its own."""
-        from cortex_py.clock import SystemClock
-        from cortex_py.store.postgres.distribution import complete
-        from cortex_py.store.postgres.engine import open_postgres
+        from cortex_py.core.clock import SystemClock
+        from cortex_py.team.postgres.distribution import complete
+        from cortex_py.team.postgres.engine import open_postgres
 
         name = next(self._names)
         self.run(f"CREATE SCHEMA {name}")

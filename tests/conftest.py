@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from citus_cluster import CitusCluster, running_cluster
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.backend import Backend
 from patience import wait_longer
 
 from helpers import FakeClock
@@ -149,7 +149,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def model() -> Backend:
     """The model that ships, loaded once for all tests."""
-    from cortex_py.embedding.backends.onnx import OnnxBackend
+    from cortex_py.core.embedding.backends.onnx import OnnxBackend
 
     return OnnxBackend()
 
@@ -158,7 +158,7 @@ def model() -> Backend:
 def retrieval(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to candidates: taking a small space whole, and picking from a large one."""
     if request.param == "wide":
-        monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
+        monkeypatch.setattr("cortex_py.core.store.search.process_space.SMALL", -1)
     return str(request.param)
 
 

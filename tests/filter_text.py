@@ -3,10 +3,10 @@
 import re
 from datetime import UTC, datetime
 
-from cortex_py.clock import in_utc
-from cortex_py.errors import InvalidInput
-from cortex_py.memory.recall.filters import parse_filter
-from cortex_py.store.search.filters import Condition, Filter, Value
+from cortex_py.core.clock import in_utc
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.memory.recall.filters import parse_filter
+from cortex_py.core.store.search.filters import Condition, Filter, Value
 
 _NEEDS_QUOTES = re.compile(r'[\s,"]')
 

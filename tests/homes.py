@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.store.documents.document import KINDS
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.store.documents.document import KINDS
+from cortex_py.core.store.sqlite import open_sqlite
 from inside import sessions_of, store_of
 
 from helpers import FakeClock

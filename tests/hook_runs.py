@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cortex_py.hooks.dialects import Hook
+from cortex_py.parts.hooks.dialects import Hook
 
 __all__ = ["DATABASE", "answer_schema", "context_of", "peak_memory", "processes_of", "run_hook", "wait_for"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from cortex_py.llm.values import Usage
+from cortex_py.core.llm.values import Usage
 
 __all__ = ["MemoryLedger"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cortex_py import Cortex
-from cortex_py.security.callers import Caller
+from cortex_py.core.security.callers import Caller
 
 
 def member(

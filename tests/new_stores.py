@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.clock import Clock, SystemClock
-from cortex_py.jobs import Pace
+from cortex_py.core.clock import Clock, SystemClock
+from cortex_py.core.jobs import Pace
+from cortex_py.core.store import migrations
+from cortex_py.core.store.sqlite import SqliteDatabase, open_sqlite
 from cortex_py.opening import World
-from cortex_py.store import migrations
-from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
 
 __all__ = ["ASKED", "BESIDE", "WITH_CAPTURES", "spare_the_disk", "use_world"]
 

@@ -17,9 +17,9 @@ signal.alarm(90)
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 from cortex_py import Cortex, CortexError
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StoreBusy, StoreReadOnly
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import StoreBusy, StoreReadOnly
+from cortex_py.core.store.sqlite import open_sqlite
 from stub_backend import StubBackend
 """
 _GIVE_UP = """

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cortex_py.context.session import ProjectSessions
-from cortex_py.store import migrations, sqlite
-from cortex_py.store.database import Session
-from cortex_py.store.postgres import engine as postgres
-from cortex_py.store.postgres.engine import PostgresDatabase
-from cortex_py.store.sqlite import SqliteDatabase
+from cortex_py.core.store import migrations, sqlite
+from cortex_py.core.store.database import Session
+from cortex_py.core.store.sqlite import SqliteDatabase
+from cortex_py.session import ProjectSessions
+from cortex_py.team.postgres import engine as postgres
+from cortex_py.team.postgres.engine import PostgresDatabase
 
 # What today's code writes to and a version before the step did not have: how to add it, and how to take it away.
 _LATER = {

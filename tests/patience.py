@@ -10,9 +10,9 @@ from importlib import import_module
 __all__ = ["wait_longer"]
 
 _LIMITS = {
-    "cortex_py.context.service": "CHECK_SECONDS",
-    "cortex_py.cli.options": "_FILL_SECONDS",
-    "cortex_py.cli.serve": "_ANSWER_SECONDS",
+    "cortex_py.parts.context.service": "CHECK_SECONDS",
+    "cortex_py.surfaces.cli.options": "_FILL_SECONDS",
+    "cortex_py.surfaces.cli.serve": "_ANSWER_SECONDS",
 }
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import apsw
 
-from cortex_py.security.secrets.secrets import find_secrets
-from cortex_py.store.packing import unpack
+from cortex_py.core.security.secrets.secrets import find_secrets
+from cortex_py.core.store.packing import unpack
 
 __all__ = ["Garden", "Secret", "everything_in"]
 

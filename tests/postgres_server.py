@@ -108,8 +108,8 @@ class PostgresServer:
     def database(self) -> Iterator[str]:
         """The URL of a new store with an empty, current schema."""
         if not self._template:
-            from cortex_py.clock import SystemClock
-            from cortex_py.store.postgres.engine import open_postgres
+            from cortex_py.core.clock import SystemClock
+            from cortex_py.team.postgres.engine import open_postgres
 
             self.run("DROP DATABASE IF EXISTS current_schema_made")
             self.run("CREATE DATABASE current_schema_made")

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import combinations
 
-from cortex_py.context.suggestions.usage_log import BURST, BURST_EVENTS, WEIGHTS, Strength
-from cortex_py.store.tables.suggestions import ReferenceRow
+from cortex_py.core.store.tables.suggestions import ReferenceRow
+from cortex_py.parts.suggest.usage_log import BURST, BURST_EVENTS, WEIGHTS, Strength
 
 __all__ = ["bursts", "coreferences", "pairs", "uses"]
 

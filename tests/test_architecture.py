@@ -10,97 +10,10 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import cortex_py
+import house
 
 SOURCE = Path(cortex_py.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-
-# Which packages a package may import. The modules beside the packages hold values and small helpers; all may import
-# them.
-VALUES = {
-    *("clock", "config", "echo", "errors", "events", "git_remotes", "jobs", "lazy", "ownership", "paths"),
-    *("records", "remote", "sqlite_file", "tables", "version"),
-}
-ALLOWED = {
-    # Errors and logs are cleaned of secrets by the scanner, a function of a text, loaded when one is shown.
-    "echo": {"security"},
-    "store": set(),
-    "security": set(),
-    "embedding": set(),
-    "llm": set(),
-    "memory": {"store", "security", "embedding", "llm"},
-    "worktree": set(),
-    "graph": {"store", "security", "memory", "worktree", "llm"},
-    "context": {"store", "security", "embedding", "memory", "worktree", "graph", "grounding", "llm"},
-    "prompts": {"store", "security", "memory"},
-    "grounding": {"store", "security", "embedding", "memory", "worktree", "llm"},
-    "backup": {"store", "memory", "graph", "prompts", "security", "licensing"},
-    "licensing": {"security", "store"},
-    "access": {"store", "security"},
-    "app": {
-        "access",
-        "security",
-        "memory",
-        "context",
-        "graph",
-        "grounding",
-        "prompts",
-        "backup",
-        "licensing",
-        "store",
-        "embedding",
-        "worktree",
-        "llm",
-        "opening",
-        "diagnosis",
-        "encryption",
-        "hooks",
-    },
-    "encryption": {"backup", "context", "hooks", "security", "store"},
-    "opening": {"store", "embedding", "graph", "memory", "security"},
-    "diagnosis": {"app", "clients"},
-    "clients": {"backup", "hooks"},
-    # What a hook gives is chosen by the services of a project; the process that answers hooks opens the home.
-    # A prompt without such a process searches the file of the store.
-    "hooks": {"app", "backup", "context", "encryption", "llm", "memory", "prompts", "security", "store"},
-    "services": {"embedding"},
-    # Views inside a conversation are documents of the page.
-    "mcp": {
-        *(
-            "app",
-            "memory",
-            "context",
-            "graph",
-            "grounding",
-            "prompts",
-            "backup",
-            "embedding",
-            "hooks",
-            "security",
-            "web",
-        )
-    },
-    "web": set(),
-    "http": {"app", "mcp", "embedding", "access", "hooks", "memory", "security", "web"},
-    "cli": {
-        "app",
-        "access",
-        "encryption",
-        "security",
-        "http",
-        "licensing",
-        "mcp",
-        "memory",
-        "context",
-        "graph",
-        "grounding",
-        "prompts",
-        "backup",
-        "embedding",
-        "worktree",
-        "clients",
-        "hooks",
-    },
-}
 
 
 @cache
@@ -108,35 +21,13 @@ def _nodes(module: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(module.read_text("utf-8"))))
 
 
-def _package(module: Path) -> str:
-    return module.relative_to(SOURCE).with_suffix("").parts[0]
+def _speaks_sql(module: Path) -> bool:
+    return module.is_relative_to(SOURCE / "core/store") or module.is_relative_to(SOURCE / "team/postgres")
 
 
-def _imports(module: Path) -> set[str]:
-    """Packages of Cortex that a module imports, lazily or not."""
-    depth = len(module.relative_to(SOURCE).parts)
-    packages = set()
-    for node in _nodes(module):
-        if isinstance(node, ast.ImportFrom):
-            name = node.module or ""
-            if node.level == depth:
-                packages |= {name.split(".")[0]} if name else {alias.name for alias in node.names}
-            elif node.level == 0 and name.startswith("cortex_py."):
-                packages.add(name.split(".")[1])
-        elif isinstance(node, ast.Import):
-            packages |= {a.name.split(".")[1] for a in node.names if a.name.startswith("cortex_py.")}
-    return packages
-
-
-def test_arrows_point_down() -> None:
-    wrong = []
-    for module in MODULES:
-        package = _package(module)
-        if package in ("__init__", "__main__"):
-            continue
-        allowed = VALUES | ALLOWED.get(package, set()) if package in VALUES else VALUES | ALLOWED[package] | {package}
-        wrong += [f"{module.relative_to(SOURCE)} imports {name}" for name in sorted(_imports(module) - allowed)]
-    assert wrong == []
+def test_the_kernel_and_the_libraries_import_nothing_above_them() -> None:
+    """`make house` counts the imports between parts, which only fall."""
+    assert [one for one in house.crossings() if one.startswith(("core.", "language.", "worktree."))] == []
 
 
 def test_a_module_is_a_chapter_that_says_what_it_holds() -> None:
@@ -147,10 +38,7 @@ def test_a_module_is_a_chapter_that_says_what_it_holds() -> None:
 
 def test_a_package_has_few_modules() -> None:
     counts = Counter(module.parent for module in MODULES if module.name != "__init__.py")
-    # The root also holds the values that every package may use.
-    crowded = {str(folder.relative_to(SOURCE)): count for folder, count in counts.items() if count > 16}
-    assert crowded.keys() <= {"."}, crowded
-    assert counts[SOURCE] <= 24
+    assert {str(folder.relative_to(SOURCE)): count for folder, count in counts.items() if count > 16} == {}
 
 
 def test_what_is_imported_is_declared() -> None:
@@ -179,7 +67,7 @@ def _distribution(name: str) -> str:
 def test_only_the_store_speaks_sql() -> None:
     for module in MODULES:
         # The embedding cache is a file of its own that is nobody's data.
-        if _package(module) == "store" or module.name.startswith("sqlite"):
+        if _speaks_sql(module) or module.name.startswith("sqlite"):
             continue
         for node in _nodes(module):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -190,7 +78,7 @@ def test_rows_are_written_by_the_writers_of_a_session() -> None:
     """They screen. Engines write their own tables, whose rows are computed; what was screened is written as it is."""
     written = re.compile(r"\b(?:INSERT (?:OR \w+ )?INTO|UPDATE) (\w+)|\b(?:INSERT INTO|UPDATE) $")
     for module in MODULES:
-        if _package(module) != "store" or module.name == "database.py":
+        if not _speaks_sql(module) or module.name == "database.py":
             continue
         for node in _nodes(module):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
@@ -209,10 +97,10 @@ def test_no_engine_word_outside_its_module() -> None:
 
 
 def test_onnxruntime_is_imported_at_one_place() -> None:
-    """By itself it reports to its maker; `embedding/backends/runtime.py` forbids that before the import."""
+    """By itself it reports to its maker; `core/embedding/backends/runtime.py` forbids that before the import."""
     root = SOURCE.parents[1]
     modules = [one for name in ("src", "bench", "tools", "training", "tests") for one in (root / name).rglob("*.py")]
-    assert [one for one in modules if "onnxruntime" in _outside(one)] == [SOURCE / "embedding/backends/runtime.py"]
+    assert [one for one in modules if "onnxruntime" in _outside(one)] == [SOURCE / "core/embedding/backends/runtime.py"]
 
 
 def _outside(module: Path) -> set[str]:
@@ -237,11 +125,11 @@ def test_a_home_in_a_path_is_put_in_at_one_place() -> None:
 # Who may start a process: git, and the program that draws graphs.
 STARTERS = {
     "worktree/git/runner.py",
-    "cli/graph.py",
+    "surfaces/cli/graph.py",
     # The helper of hooks, and the programs of clients that are being set up.
-    "hooks/front.py",
-    "http/connections.py",
-    "clients/programs.py",
+    "parts/hooks/front.py",
+    "surfaces/http/connections.py",
+    "parts/clients/programs.py",
 }
 _MODULES_THAT_START = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 _CALLS_THAT_START = ("system", "popen", "startfile", "exec", "spawn", "posix_spawn", "fork", "create_subprocess")
@@ -281,16 +169,16 @@ def test_processes_are_started_at_few_places() -> None:
 
 # Who opens a file for reading by itself: what lies there is Cortex's own, or is not read at all.
 READERS = {
-    "paths.py": "the one reader",
-    "backup/files.py": "flushes a folder, whose content it does not read",
-    "store/sqlite.py": "flushes a file, which it does not read",
-    "backup/transfer/export.py": "creates the file that it writes",
-    "hooks/front.py": "appends to its log",
-    "store/search/kept_file.py": "maps a file of the home into memory, and follows no link",
-    "mcp/stdio/serve.py": "the null device",
-    "mcp/stdio/front.py": "comes with the package",
-    "store/migrations.py": "comes with the package",
-    "web/assets.py": "comes with the package",
+    "core/paths.py": "the one reader",
+    "core/files.py": "flushes a folder, whose content it does not read",
+    "core/store/sqlite.py": "flushes a file, which it does not read",
+    "parts/backup/transfer/export.py": "creates the file that it writes",
+    "parts/hooks/front.py": "appends to its log",
+    "core/store/search/kept_file.py": "maps a file of the home into memory, and follows no link",
+    "surfaces/mcp/stdio/serve.py": "the null device",
+    "surfaces/mcp/stdio/front.py": "comes with the package",
+    "core/store/migrations.py": "comes with the package",
+    "surfaces/web/assets.py": "comes with the package",
 }
 _CONSTANT = re.compile(r"\b_?[A-Z][A-Z_]+\b|__file__|resources\.")
 _READ_MODES = re.compile(r"'(?:r|[rwa]b?\+)")
@@ -321,7 +209,7 @@ def test_files_are_opened_by_the_one_reader() -> None:
         if isinstance(node, ast.Call) and _opens_to_read(node)
     }
     new = {f"{module}:{line}" for module, line in found.items() if module not in READERS}
-    assert not new, f"use read_regular, read_whole or open_regular of cortex_py.paths: {new}"
+    assert not new, f"use read_regular, read_whole or open_regular of cortex_py.core.paths: {new}"
     assert READERS.keys() == found.keys(), "these read no file any more: take them out of the list"
 
 

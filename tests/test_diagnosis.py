@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cortex_py import Cortex
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import EmbeddingError
 from cortex_py.diagnosis import Diagnosis, _servers
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import EmbeddingError
 from llm.chat_server import ChatServer, refusal
 
 from helpers import FakeClock

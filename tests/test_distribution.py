@@ -18,8 +18,8 @@ import pytest
 
 import cortex_py
 from cases import each
-from cortex_py.cli import cli
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.mcp.registry import TOOLS
 from cortex_py.version import __version__
 
 ROOT = Path(__file__).parents[1]

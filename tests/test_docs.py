@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from cortex_py.access.audit import Audit
-from cortex_py.access.service import Access
-from cortex_py.access.tenants import Tenants
-from cortex_py.backup.service import Backups
-from cortex_py.cli import cli
-from cortex_py.config import setting_names
-from cortex_py.context.service import Contexts
-from cortex_py.context.suggestions.sessions import Suggestions
-from cortex_py.errors import WIRE_FORMS
-from cortex_py.graph.service import Graph
-from cortex_py.grounding.service import Grounding
-from cortex_py.hooks.service import Hooks
-from cortex_py.hooks.staging import Review
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.memory.recall.filters import FILTER_KEYS
-from cortex_py.memory.service import Memories
-from cortex_py.prompts.service import Prompts
-from cortex_py.prompts.templates import Templates
+from cortex_py.core.config import setting_names
+from cortex_py.core.errors import WIRE_FORMS
+from cortex_py.core.memory.recall.filters import FILTER_KEYS
+from cortex_py.core.memory.service import Memories
+from cortex_py.parts.backup.service import Backups
+from cortex_py.parts.context.service import Contexts
+from cortex_py.parts.graph.service import Graph
+from cortex_py.parts.hooks.service import Hooks
+from cortex_py.parts.hooks.staging import Review
+from cortex_py.parts.prompts.service import Prompts
+from cortex_py.parts.prompts.templates import Templates
+from cortex_py.parts.suggest.sessions import Suggestions
+from cortex_py.parts.verify.service import Grounding
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.team.access.audit import Audit
+from cortex_py.team.access.service import Access
+from cortex_py.team.access.tenants import Tenants
 from llm.chat_server import ChatServer, message
 from reference_pages import REFERENCE_FILE, render
 

@@ -14,10 +14,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup.vault.header import KdfParameters
-from cortex_py.config import Settings, load_settings
-from cortex_py.encryption import change_passphrase, decrypt_home, encrypt_home, encryption_of
-from cortex_py.errors import (
+from cortex_py.core.config import Settings, load_settings
+from cortex_py.core.errors import (
     BackupCorrupt,
     BackupError,
     ConfigurationError,
@@ -26,7 +24,9 @@ from cortex_py.errors import (
     StoreLocked,
     WrongKey,
 )
-from cortex_py.sqlite_file import can_encrypt
+from cortex_py.core.sqlite_file import can_encrypt
+from cortex_py.encryption import change_passphrase, decrypt_home, encrypt_home, encryption_of
+from cortex_py.parts.backup.vault.header import KdfParameters
 from inside import sessions_of
 
 from forking import python_command
@@ -292,8 +292,8 @@ sys.path.insert(0, sys.argv[1])
 warnings.simplefilter("ignore")
 from pathlib import Path
 from dataclasses import replace
-from cortex_py.backup.vault.header import KdfParameters
-from cortex_py.config import load_settings
+from cortex_py.parts.backup.vault.header import KdfParameters
+from cortex_py.core.config import load_settings
 from cortex_py.encryption import decrypt_home, encrypt_home, encryption_of, home_key
 from homes import opened, state
 from test_encryption import CHEAP, PHRASE, _found
@@ -399,7 +399,7 @@ def test_a_new_home_is_encrypted_from_its_first_file(home: Path, project: Path) 
 def test_an_engine_without_ciphers_is_told_with_the_remedy(
     encrypted: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.sqlite_file.can_encrypt", lambda: False)
+    monkeypatch.setattr("cortex_py.core.sqlite_file.can_encrypt", lambda: False)
     with pytest.raises(ConfigurationError, match=r"pip uninstall -y apsw"):
         opened(encrypted, project, home_passphrase=PHRASE)
     with pytest.raises(ConfigurationError, match=r"apsw-sqlite3mc"):
@@ -409,11 +409,11 @@ def test_an_engine_without_ciphers_is_told_with_the_remedy(
 def test_a_large_import_leaves_nothing_readable_in_its_temporary_file(
     home: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.transfer.import_reader._IN_MEMORY", 0)
+    monkeypatch.setattr("cortex_py.parts.backup.transfer.import_reader._IN_MEMORY", 0)
     with opened(home, project) as cortex:
         cortex.memories.capture("the quokka is exported")
         cortex.backups.export_to(tmp_path / "out.jsonl")
-    from cortex_py.backup.transfer.import_reader import DocumentSpool
+    from cortex_py.parts.backup.transfer.import_reader import DocumentSpool
 
     kept: list[bytes] = []
     close = DocumentSpool.close

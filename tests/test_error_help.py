@@ -8,10 +8,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from cortex_py import errors
-from cortex_py.cli import cli
-from cortex_py.errors import WIRE_FORMS, CortexError
-from cortex_py.mcp.reference.error_help import all_errors, find_errors
+from cortex_py.core import errors
+from cortex_py.core.errors import WIRE_FORMS, CortexError
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.mcp.reference.error_help import all_errors, find_errors
 from reference_pages import ERRORS_FILE, render_errors
 
 
@@ -30,7 +30,7 @@ def test_every_code_leads_to_its_errors() -> None:
 
 
 def test_codes_of_the_servers_and_of_results_are_explained() -> None:
-    texts = [path.read_text("utf-8") for path in (Path(errors.__file__).parent / "http").glob("*.py")]
+    texts = [path.read_text("utf-8") for path in (Path(errors.__file__).parents[1] / "surfaces" / "http").glob("*.py")]
     found = {code for text in texts for code in re.findall(r'\((?:\d+, )?"([A-Z][A-Z_]{5,})"[,)]', text)} - {"DELETE"}
     assert {"UNAUTHORIZED", "DRAINING", "REQUEST_TIMEOUT", "INVALID_PROJECT"} <= found
     for code in (*found, "-32700", "-32600", "-32601", "11", "12", "130"):

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-import cortex_py.errors as errors
-from cortex_py.errors import WIRE_FORMS, CortexError, wire_form
+import cortex_py.core.errors as errors
+from cortex_py.core.errors import WIRE_FORMS, CortexError, wire_form
 
 
 def _tree(kind: type[CortexError]) -> list[type[CortexError]]:

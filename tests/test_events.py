@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cortex_py.events import BranchesChanged, Events, MemoriesChanged
+from cortex_py.core.events import BranchesChanged, Events, MemoriesChanged
 
 CHANGE = MemoriesChanged(frozenset({"a"}))
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.clock import IdMaker, context_id, memory_uri, memory_urn, parse_ref
-from cortex_py.errors import InvalidId
+from cortex_py.core.clock import IdMaker, context_id, memory_uri, memory_urn, parse_ref
+from cortex_py.core.errors import InvalidId
 
 from helpers import FakeClock
 

@@ -25,7 +25,9 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "from cortex_py.cli import main\nsys.argv = ['cortex', '--help']\ntry: main()\nexcept SystemExit: pass"
+    code = (
+        "from cortex_py.surfaces.cli import main\nsys.argv = ['cortex', '--help']\ntry: main()\nexcept SystemExit: pass"
+    )
     assert not _modules_after(code) & HEAVY
 
 
@@ -40,30 +42,32 @@ def test_opening_and_listing_need_neither_arrays_nor_the_model(tmp_path: object)
 
 def test_a_hook_uses_the_standard_library_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORTEX_HOOK_IDLE_SECONDS", "0")
-    code = (
-        f"from cortex_py.hooks.front import run_hook\nrun_hook(['codex', 'SessionStart', '--home', {str(tmp_path)!r}])"
-    )
+    code = "from cortex_py.parts.hooks.front import run_hook\n"
+    code += f"run_hook(['codex', 'SessionStart', '--home', {str(tmp_path)!r}])"
     before = _modules_after("pass")
     loaded = _modules_after(f"{code}\nprint()") - before
     assert {name for name in loaded if name.startswith("cortex_py")} == {
         "cortex_py",
-        "cortex_py.ownership",
-        "cortex_py.paths",
+        "cortex_py.core",
+        "cortex_py.core.ownership",
+        "cortex_py.core.paths",
         "cortex_py.version",
-        "cortex_py.hooks",
-        "cortex_py.hooks.dialects",
-        "cortex_py.hooks.front",
-        "cortex_py.hooks.prepared",
-        "cortex_py.hooks.sqlite_revision",
+        "cortex_py.parts",
+        "cortex_py.parts.hooks",
+        "cortex_py.parts.hooks.dialects",
+        "cortex_py.parts.hooks.front",
+        "cortex_py.parts.hooks.prepared",
+        "cortex_py.parts.hooks.sqlite_revision",
     }
     assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"cortex_py"}
 
 
 # What a command does not need. A prefix stands for all modules below it.
-_COMPARISON = ("memory.comparison", "memory.consolidation.merging", "memory.labels.keyphrases")
-_GRAPH = ("graph.reading", "graph.service", "graph.writer", "graph.traversal")
-_STORING = ("memory.capture.files", "security.personal", "memory.labels.classifier")
-_SECRETS = ("security.secrets.formats", "security.secrets.names")
+_COMPARISON = ("core.memory.comparison", "core.memory.consolidation.merging", "core.memory.labels.keyphrases")
+_GRAPH = ("parts.graph.reading", "parts.graph.service", "parts.graph.writer", "parts.graph.traversal")
+_STORING = ("core.memory.capture.files", "core.security.personal", "core.memory.labels.classifier")
+_PROJECT = ("parts.verify", "parts.context.scan")
+_SECRETS = ("core.security.secrets.formats", "core.security.secrets.names")
 
 
 @pytest.mark.parametrize(
@@ -71,13 +75,23 @@ _SECRETS = ("security.secrets.formats", "security.secrets.names")
     [
         (
             ["status"],
-            (*_COMPARISON[:2], *_STORING, "graph.traversal", "embedding.service", "grounding", "context.scan"),
+            (
+                *_COMPARISON[:2],
+                *_STORING,
+                "parts.graph.traversal",
+                "core.embedding.service",
+                "parts.verify",
+                "parts.context.scan",
+            ),
         ),
-        (["recall"], (*_COMPARISON, *_STORING, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
-        (["recall", "grain", "--mode", "text"], (*_COMPARISON, *_GRAPH, *_SECRETS, "grounding", "context.scan")),
+        (["recall"], (*_COMPARISON, *_STORING, *_GRAPH, *_SECRETS, *_PROJECT)),
+        (
+            ["recall", "grain", "--mode", "text"],
+            (*_COMPARISON, *_GRAPH, *_SECRETS, *_PROJECT),
+        ),
         (
             ["capture", "We grind grain"],
-            (*_SECRETS, "graph.reading.tagger", "graph.traversal", "grounding", "context.scan"),
+            (*_SECRETS, "parts.graph.reading.tagger", "parts.graph.traversal", *_PROJECT),
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -88,12 +102,12 @@ def test_a_command_imports_what_it_needs(tmp_path: Path, command: list[str], unn
     arguments = ["cortex", *command, "--home", str(tmp_path), "--project", str(tmp_path)]
     # However slow the machine is, a command has ended before its note is read for the graph.
     waiting = (
-        "from cortex_py.jobs import Pace\nfrom cortex_py.opening import World\n"
+        "from cortex_py.core.jobs import Pace\nfrom cortex_py.opening import World\n"
         "Cortex.world = World(pace=Pace(patience=600, first_quiet=600))\n"
     )
     # The first one stores the project.
     code = (
-        "from cortex_py import Cortex\nfrom cortex_py.cli import main\n"
+        "from cortex_py import Cortex\nfrom cortex_py.surfaces.cli import main\n"
         f"{waiting if command[0] == 'capture' else ''}"
         f"if len(sys.argv) > 1: Cortex.open({str(tmp_path)!r}, project={str(tmp_path)!r}).close(); sys.exit()\n"
         f"sys.argv = {arguments!r}\ntry: main()\nexcept SystemExit: pass"

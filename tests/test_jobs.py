@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.jobs import ForkLock, Pool, is_in_background, work_in_background
-from cortex_py.store.search import vectors
-from cortex_py.store.search.vectors import VectorMatrix
+from cortex_py.core.jobs import ForkLock, Pool, is_in_background, work_in_background
+from cortex_py.core.store.search import vectors
+from cortex_py.core.store.search.vectors import VectorMatrix
 
 from stub_backend import StubBackend
 
@@ -197,7 +197,7 @@ def test_freed_memory_goes_back_to_the_system_when_it_is_trimmed() -> None:
     program = """
 import ctypes
 from pathlib import Path
-from cortex_py.jobs import trim_arenas
+from cortex_py.core.jobs import trim_arenas
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])

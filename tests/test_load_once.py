@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from cortex_py.jobs import load_once
+from cortex_py.core.jobs import load_once
 from timing import MINUTE
 
 

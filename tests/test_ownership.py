@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.config import load_settings
-from cortex_py.errors import StoreDenied
-from cortex_py.ownership import open_folders
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import StoreDenied
+from cortex_py.core.ownership import open_folders
 
 from hook_runs import run_hook, wait_for
 from stub_backend import StubBackend

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from cases import each
-from cortex_py.hooks.dialects import CLIENTS
+from cortex_py.parts.hooks.dialects import CLIENTS
 from cortex_py.version import __version__
 
 ROOT = Path(__file__).parents[1]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import cortex_py
 from cases import each
-from cortex_py.lazy import LaterPattern
+from cortex_py.core.lazy import LaterPattern
 from hostile_texts import hostile
 
 _CEILING = 0.08  # seconds of CPU for one text: a linear expression takes a millisecond, a quadratic one two hundred

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import scale_model
-from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
+from cortex_py.core.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
 from scale_model import SETUPS, Setup, Simulation, _Servers, placed, rendered, simulated
 
 FIGURES = json.loads(scale_model.FIGURES.read_text("utf-8"))

@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # What the recipe imports after the install.
-MODULES = ("app", "cli", "http/server", "embedding/backends/runtime")
+MODULES = ("app", "surfaces/cli", "surfaces/http/server", "core/embedding/backends/runtime")
 BACKEND = """
 import pathlib, zipfile
 

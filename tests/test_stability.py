@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 
 from cases import each
-from cortex_py.cli import cli
-from cortex_py.config import RETIRED, setting_names
-from cortex_py.http.access import API, PAGE_SCOPES
-from cortex_py.http.page import OPERATIONS
-from cortex_py.mcp.reference.error_help import all_errors
-from cortex_py.memory.recall.filters import FILTER_KEYS
+from cortex_py.core.config import RETIRED, setting_names
+from cortex_py.core.memory.recall.filters import FILTER_KEYS
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.http.access import API, PAGE_SCOPES
+from cortex_py.surfaces.http.page import OPERATIONS
+from cortex_py.surfaces.mcp.reference.error_help import all_errors
 
 FILE = Path(__file__).with_name("stable_names.json")
 SHARED = {"--home", "--project", "--json", "--quiet", "--verbose", "--no-color"}

@@ -10,39 +10,39 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, partial
 
-from cortex_py.backup.transfer.import_reader import json_values
-from cortex_py.backup.transfer.markdown import read_note
-from cortex_py.context.branches import file as branch_file
-from cortex_py.context.branches.file import slug
-from cortex_py.context.suggestions import feedback as rejection
-from cortex_py.context.suggestions.candidates import task_kind, task_words
-from cortex_py.context.summary import reader as reading
-from cortex_py.context.summary import sentences as said
-from cortex_py.context.summary import summary as summaries
-from cortex_py.context.summary.summary import SaidTurn, SummaryState
-from cortex_py.embedding.wordpiece import WordPiece
-from cortex_py.graph import values
-from cortex_py.graph.reading.extract import extract
-from cortex_py.graph.reading.tokens import sentences as graph_sentences
-from cortex_py.grounding import words
-from cortex_py.grounding.checks.changes import read_sections
-from cortex_py.grounding.claims import claims, passages
-from cortex_py.grounding.claims import phrases as hedging
-from cortex_py.grounding.claims.mentions import mentions
-from cortex_py.grounding.contradictions import contradictions
-from cortex_py.grounding.index.facts import file_facts
-from cortex_py.grounding.judges import support
-from cortex_py.grounding.judges.support import read_passage
-from cortex_py.memory import text as memory_text
-from cortex_py.memory.capture.capture import digest
-from cortex_py.memory.comparison import conflicts, statements
-from cortex_py.memory.consolidation import enrichment, merging
-from cortex_py.memory.labels import classifier, keyphrases, structuring
-from cortex_py.memory.labels.classifier import Classifier
-from cortex_py.memory.recall import filters
-from cortex_py.prompts import files
-from cortex_py.prompts.language import placeholders
-from cortex_py.prompts.language import syntax as template_syntax
+from cortex_py.core import graph_values as values
+from cortex_py.core.embedding.wordpiece import WordPiece
+from cortex_py.core.memory import text as memory_text
+from cortex_py.core.memory.capture.capture import digest
+from cortex_py.core.memory.comparison import conflicts, statements
+from cortex_py.core.memory.consolidation import enrichment, merging
+from cortex_py.core.memory.labels import classifier, keyphrases, structuring
+from cortex_py.core.memory.labels.classifier import Classifier
+from cortex_py.core.memory.recall import filters
+from cortex_py.parts.backup.transfer.import_reader import json_values
+from cortex_py.parts.backup.transfer.markdown import read_note
+from cortex_py.parts.context.branches import file as branch_file
+from cortex_py.parts.context.branches.file import slug
+from cortex_py.parts.context.summary import summary as summaries
+from cortex_py.parts.context.summary.summary import SaidTurn, SummaryState
+from cortex_py.parts.graph.reading.extract import extract
+from cortex_py.parts.graph.reading.tokens import sentences as graph_sentences
+from cortex_py.parts.prompts import files
+from cortex_py.parts.prompts.language import placeholders
+from cortex_py.parts.prompts.language import syntax as template_syntax
+from cortex_py.parts.suggest import feedback as rejection
+from cortex_py.parts.suggest.candidates import task_kind, task_words
+from cortex_py.parts.verify import words
+from cortex_py.parts.verify.checks.changes import read_sections
+from cortex_py.parts.verify.claims import claims, passages
+from cortex_py.parts.verify.claims import phrases as hedging
+from cortex_py.parts.verify.claims.mentions import mentions
+from cortex_py.parts.verify.contradictions import contradictions
+from cortex_py.parts.verify.index.facts import file_facts
+from cortex_py.parts.verify.judges import support
+from cortex_py.parts.verify.judges.support import read_passage
+from cortex_py.texts import reader as reading
+from cortex_py.texts import sentences as said
 from cortex_py.worktree import formats
 from cortex_py.worktree import test_reports as reports
 from cortex_py.worktree.code import syntax
@@ -61,7 +61,7 @@ _Reader = Callable[[str], object]
 
 @cache
 def _pieces() -> WordPiece:
-    from cortex_py.embedding.backends.onnx import OnnxBackend
+    from cortex_py.core.embedding.backends.onnx import OnnxBackend
 
     return OnnxBackend()._tokeniser
 

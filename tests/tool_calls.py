@@ -12,8 +12,8 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
-from cortex_py.errors import CortexError
-from cortex_py.mcp.server import build_server
+from cortex_py.core.errors import CortexError
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import MODES, Caller, connected
 from helpers import git

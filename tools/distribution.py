@@ -79,7 +79,7 @@ def read_project(source: Path) -> dict[str, Any]:
 
 def manifest(project: dict[str, Any], repository: str) -> dict[str, Any]:
     """The manifest of the bundle. The host runs it with uv, which installs the packages that pyproject.toml names."""
-    snapshot = json.loads((ROOT / "src/cortex_py/mcp/stdio/snapshot.json").read_text("utf-8"))
+    snapshot = json.loads((ROOT / "src/cortex_py/surfaces/mcp/stdio/snapshot.json").read_text("utf-8"))
     (listed,) = [result["tools"] for result in snapshot["results"] if "tools" in result][:1]
     # The snapshot also has the tool that a server offers only if it is asked for.
     tools = [tool for tool in listed if tool["name"] != "memory"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cortex_py.security.secrets.secrets import find_secrets
+from cortex_py.core.security.secrets.secrets import find_secrets
 
 
 def main() -> int:

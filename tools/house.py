@@ -31,6 +31,9 @@ LEFT_OUT = {
 }  # fmt: skip
 CALLS = ("capture", "recall", "verify", "snapshot", "hook")
 
+# What any part may use: libraries without tables, tools or a home.
+LIBRARIES = ("texts", "worktree")
+
 Figures = dict[str, int]
 
 
@@ -43,18 +46,67 @@ def figures() -> Figures:
         "regular expressions": sum(map(_is_expression, _nodes(SOURCE))),
         "bare floats": sum(map(_is_bare_float, _inner_nodes())),
         "imports inside functions": sum(isinstance(node, ast.Import | ast.ImportFrom) for node in _inner_nodes()),
+        "imports across a boundary": len(crossings()),
         "public class names that exist twice": len(doubled_names()),
         "private names that tests use": sum(_private_uses(path) for path in _modules(TESTS)),
         **call_figures(),
     }
 
 
+def crossings() -> list[str]:
+    """Imports that the house does not want: of the kernel from above it, of a library or a part from another part.
+
+    The modules beside the folders assemble the parts; surfaces show what there is. Both may import all below them.
+    """
+    found: set[str] = set()
+    for path in _modules(SOURCE):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        for target in _imported(path):
+            if not _may_import(_room(name), _room(target)):
+                found.add(f"{name} imports {target}")
+    return sorted(found)
+
+
+def _room(module: str) -> str:
+    """The part of the house that a module is in; modules beside the folders are `top`."""
+    first, *rest = module.split(".")
+    if first in ("__main__", "mcp"):  # entries, and names of the published API
+        return "surfaces"
+    if first in ("parts", "team") and rest:
+        return f"{first}.{rest[0]}"
+    if first == "version":
+        return "core"
+    return first if first in ("core", "surfaces", *LIBRARIES) else "top"
+
+
+def _may_import(room: str, target: str) -> bool:
+    if room == target or room == "surfaces" or target == "core":
+        return True
+    if room == "top":
+        return target != "surfaces"
+    return room not in ("core", *LIBRARIES) and target in LIBRARIES
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Modules of ours that a module imports, lazily or not."""
+    package = path.relative_to(SOURCE).parts[:-1]
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = [*base, *(node.module or "").split(".")] if node.module else [*base]
+            for alias in node.names:
+                whole = SOURCE.joinpath(*module, alias.name)
+                is_module = whole.with_suffix(".py").is_file() or whole.is_dir()
+                yield ".".join([*module, alias.name] if is_module else module)
+
+
 def source_lines() -> Figures:
-    """The lines of each package; modules beside the packages count as `(top)`."""
+    """The lines of each part; modules beside the folders count as `top`."""
     found: Counter[str] = Counter()
     for path in _modules(SOURCE):
         package, *inner = path.relative_to(SOURCE).parts
-        found[package if inner else "(top)"] += _lines([path])
+        deep = package in ("core", "parts", "surfaces", "team") and len(inner) > 1
+        found[f"{package}/{inner[0]}" if deep else package if inner else "top"] += _lines([path])
     return {"all source": found.total(), **dict(sorted(found.items()))}
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 import uvicorn
 
 from cortex_py import Cortex
-from cortex_py.http.server import build_app
-from cortex_py.http.sessions import page_address
-from cortex_py.records import NewMemory
+from cortex_py.core.records import NewMemory
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.http.sessions import page_address
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cortex_py.clients.catalogue import SERVER, TEXTS, hook_entries, text_of
+from cortex_py.parts.clients.catalogue import SERVER, TEXTS, hook_entries, text_of
 from cortex_py.version import __version__
 
 __all__ = ["ROOT", "render"]

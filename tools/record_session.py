@@ -25,7 +25,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cortex_py.hooks.warm import address_file
+from cortex_py.parts.hooks.warm import address_file
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "session.svg"
 FIRST_SESSION = (

@@ -16,13 +16,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cortex_py import errors
-from cortex_py.config import Setting, declared_settings
-from cortex_py.mcp import families
-from cortex_py.mcp.help_pages import HELP
-from cortex_py.mcp.reference.error_help import all_errors
-from cortex_py.mcp.registry import EVERY_TOOL, TOOLSETS, ToolSpec
-from cortex_py.mcp.stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
+from cortex_py.core import errors
+from cortex_py.core.config import Setting, declared_settings
+from cortex_py.surfaces.mcp import families
+from cortex_py.surfaces.mcp.help_pages import HELP
+from cortex_py.surfaces.mcp.reference.error_help import all_errors
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL, TOOLSETS, ToolSpec
+from cortex_py.surfaces.mcp.stdio.front import HANDSHAKE_VERSIONS, SNAPSHOT_FILE
 
 __all__ = [
     "ERRORS_FILE", "REFERENCE_FILE", "SETTINGS_FILE", "read_words", "render", "render_errors", "render_settings",

@@ -18,8 +18,8 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .app import Cortex
-    from .errors import CortexError
-    from .records import Branch, Hit, Memory, NewMemory, Page, Project, Version
+    from .core.errors import CortexError
+    from .core.records import Branch, Hit, Memory, NewMemory, Page, Project, Version
 
 __all__ = [
     "Branch",
@@ -34,13 +34,13 @@ __all__ = [
     "__version__",
 ]
 
-_MODULES = {"Cortex": ".app", "CortexError": ".errors"}
+_MODULES = {"Cortex": ".app", "CortexError": ".core.errors"}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES.get(name, ".records"), __name__), name)
+    return getattr(import_module(_MODULES.get(name, ".core.records"), __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -18,12 +18,12 @@ _OBJECTS_A_COLLECTION = 50_000
 def main() -> None:
     words = set(sys.argv[1:])
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & words:
-        from .hooks.front import run_hook
+        from .parts.hooks.front import run_hook
 
         # Without the end of the interpreter: the thread that asks may still wait.
         os._exit(run_hook(sys.argv[2:]))
     if words & _SERVING:
-        from .cli import main as run
+        from .surfaces.cli import main as run
 
         run()
         return
@@ -33,7 +33,7 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_A_COLLECTION)
     if words & _SHORT:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from .cli import main as run
+    from .surfaces.cli import main as run
 
     code: object = 0
     try:

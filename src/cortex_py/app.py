@@ -12,48 +12,48 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from .clock import Clock, IdMaker, SystemClock
-from .config import Settings, load_settings
-from .context.project import existing_folder
-from .context.service import Contexts
-from .context.session import ProjectSession, ProjectSessions
-from .embedding.backends.backend import Backend
-from .embedding.backends.registry import open_backend
+from .core.clock import Clock, IdMaker, SystemClock
+from .core.config import Settings, load_settings
+from .core.embedding.backends.backend import Backend
+from .core.embedding.backends.registry import open_backend
+from .core.errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
+from .core.events import Events, TenantsChanged
+from .core.jobs import Jobs, release, require, trim_arenas, watch
+from .core.memory.compression import CompressionResult
+from .core.memory.service import Memories
+from .core.memory.spaces import follow_shipped_model
+from .core.paths import expanded
+from .core.records import Project
+from .core.security.callers import as_system, current_caller
+from .core.store.database import ServerLoad, Vitals
 from .encryption import Encryption, encryption_of, home_key
-from .errors import AccessDenied, BackupError, ConfigurationError, CortexError, StorageError, StoreReadOnly
-from .events import Events, TenantsChanged
-from .jobs import Jobs, release, require, trim_arenas, watch
-from .memory.compression import CompressionResult
-from .memory.service import Memories
-from .memory.spaces import follow_shipped_model
 from .opening import World, open_store
-from .paths import expanded
-from .records import Project
-from .security.callers import as_system, current_caller
-from .store.database import ServerLoad, Vitals
+from .parts.context.project import existing_folder
+from .parts.context.service import Contexts
+from .session import ProjectSession, ProjectSessions
 
 if TYPE_CHECKING:
-    from .access.audit import Audit
-    from .access.service import Access, Verifier
-    from .access.tenants import Tenants
-    from .backup.bridges.memory_tool import MemoryTool
-    from .backup.bridges.service import Bridges
-    from .backup.service import Backups
-    from .backup.snapshots.replacement import MoveResult
-    from .context.suggestions.sessions import Suggestions
-    from .context.timeline import Timeline
+    from .core.embedding.service import EmbeddingService
+    from .core.llm.client import LanguageModel
+    from .core.store.store import Store
     from .diagnosis import Diagnosis
-    from .embedding.service import EmbeddingService
-    from .graph.service import Graph
-    from .grounding.service import Grounding
-    from .hooks.service import Hooks
-    from .hooks.staging import Review
-    from .licensing.licence import LicenceGate
-    from .llm.client import LanguageModel
-    from .prompts.service import Prompts
-    from .prompts.templates import Templates
-    from .store.postgres.distribution import Distribution
-    from .store.store import Store
+    from .parts.backup.bridges.memory_tool import MemoryTool
+    from .parts.backup.bridges.service import Bridges
+    from .parts.backup.service import Backups
+    from .parts.backup.snapshots.replacement import MoveResult
+    from .parts.context.timeline import Timeline
+    from .parts.graph.service import Graph
+    from .parts.hooks.service import Hooks
+    from .parts.hooks.staging import Review
+    from .parts.prompts.service import Prompts
+    from .parts.prompts.templates import Templates
+    from .parts.suggest.sessions import Suggestions
+    from .parts.verify.service import Grounding
+    from .team.access.audit import Audit
+    from .team.access.service import Access, Verifier
+    from .team.access.tenants import Tenants
+    from .team.licence.licence import LicenceGate
+    from .team.postgres.distribution import Distribution
 
 __all__ = ["Cortex"]
 
@@ -192,14 +192,14 @@ class Cortex:
     @cached_property
     def suggestions(self) -> Suggestions:
         """Suggests memories for a task, and learns from the answers."""
-        from .context.suggestions.sessions import Suggestions
+        from .parts.suggest.sessions import Suggestions
 
         return Suggestions(self._sessions)
 
     @cached_property
     def backups(self) -> Backups:
         """Snapshots, encrypted sync, export and import."""
-        from .backup.service import Backups
+        from .parts.backup.service import Backups
 
         sessions = self._sessions
         return Backups(
@@ -209,23 +209,23 @@ class Cortex:
     @cached_property
     def bridges(self) -> Bridges:
         """Folders that are kept in step with the memories: vaults, and Claude Code's own memory."""
-        from .backup.bridges.service import Bridges
+        from .parts.backup.bridges.service import Bridges
 
         return Bridges(self._store, self._clock, self.settings, self._sessions, self._sessions.places)
 
     @cached_property
     def memory_tool(self) -> MemoryTool:
         """Memories as the files of the memory tool of Claude's API."""
-        from .backup.bridges.memory_tool import MemoryTool
+        from .parts.backup.bridges.memory_tool import MemoryTool
 
         return MemoryTool(self.memories)
 
     @cached_property
     def embeddings(self) -> EmbeddingService:
         """Vectors for callers; checked, cached and rate-limited."""
-        from .embedding.cache import VectorCache
-        from .embedding.service import EmbeddingService
-        from .embedding.sqlite_vectors import SqliteVectors
+        from .core.embedding.cache import VectorCache
+        from .core.embedding.service import EmbeddingService
+        from .core.embedding.sqlite_vectors import SqliteVectors
 
         settings = self.settings
         key = self._key.database if self._key else None
@@ -243,7 +243,7 @@ class Cortex:
     @property
     def prompts(self) -> Prompts:
         """Saved prompts, filled in by name."""
-        from .prompts.service import Prompts
+        from .parts.prompts.service import Prompts
 
         project = self._session
         made = self._prompts.get(project)
@@ -257,7 +257,7 @@ class Cortex:
         return self._templates_of(self._session)
 
     def _templates_of(self, project: ProjectSession) -> Templates:
-        from .prompts.templates import Templates
+        from .parts.prompts.templates import Templates
 
         made = self._templates.get(project)
         if made is None:
@@ -267,14 +267,14 @@ class Cortex:
     @cached_property
     def hooks(self) -> Hooks:
         """What the hooks of AI clients give to sessions, and keep of them."""
-        from .hooks.service import Hooks
+        from .parts.hooks.service import Hooks
 
         return Hooks(self._sessions, self._templates_of)
 
     @property
     def timeline(self) -> Timeline:
         """What happened in the project, on one axis."""
-        from .context.timeline import Timeline, TimelineEvent
+        from .parts.context.timeline import Timeline, TimelineEvent
 
         try:
             kept = self.backups.snapshots()
@@ -288,7 +288,7 @@ class Cortex:
     @property
     def review(self) -> Review:
         """What was staged from the turns of sessions: accept, change or drop it."""
-        from .hooks.staging import Review
+        from .parts.hooks.staging import Review
 
         return Review(self._session.memories, self.hooks.read_all)
 
@@ -297,7 +297,7 @@ class Cortex:
         """The language model, where one is configured. Nothing is sent before it is used."""
         if self.settings.llm_provider is None:
             return None
-        from .llm.registry import open_language_model
+        from .core.llm.registry import open_language_model
 
         return open_language_model(self.settings, self._store.llm_usage, self._clock)
 
@@ -312,22 +312,22 @@ class Cortex:
     @cached_property
     def access(self) -> Access:
         """Tokens that identify the callers of a shared server."""
-        from .access.service import Access
+        from .team.access.service import Access
 
         return Access(self._store, self._clock, self.tenants)
 
     @cached_property
     def tenants(self) -> Tenants:
         """Organisations, members, groups, and who may do what in which project."""
-        from .access.tenants import Tenants
+        from .team.access.tenants import Tenants
 
         return Tenants(self._store, self._clock, self.settings.org, self.settings.auto_join, self._events)
 
     @cached_property
     def audit(self) -> Audit:
         """A tamper-evident log of what callers did."""
-        from .access.audit import Audit
-        from .security.key_file import KeyFile
+        from .core.security.key_file import KeyFile
+        from .team.access.audit import Audit
 
         path = self.settings.audit_key_file or self.settings.home / "audit.key"
         return Audit(self._store, KeyFile(path, "audit key", "audit_key_file"), self._clock)
@@ -335,13 +335,13 @@ class Cortex:
     @cached_property
     def verifier(self) -> Verifier | None:
         """Identifies the caller of a bearer token; None where the settings do not distinguish callers."""
-        from .access.service import open_verifier
+        from .team.access.service import open_verifier
 
         return open_verifier(self.settings, self.access, self.tenants, self._clock)
 
     @cached_property
     def _gate(self) -> LicenceGate:
-        from .licensing.licence import LicenceGate
+        from .team.licence.licence import LicenceGate
 
         return LicenceGate(self.settings, self._clock)
 
@@ -473,7 +473,7 @@ class Cortex:
 
         This store is not changed; set `database_url` to the other one afterwards.
         """
-        from .backup.snapshots.replacement import copy_projects, move_store
+        from .parts.backup.snapshots.replacement import copy_projects, move_store
 
         if (database_url or None) == (self.settings.database_url or None):
             raise ConfigurationError("The store is there already.", remedy="Name another place.", field="to")
@@ -500,8 +500,8 @@ class Cortex:
                 remedy="Copy it there with cortex migrate, and set database_url.",
                 field="database_url",
             )
-        from .store.postgres.distribution import DEFAULT_SHARDS, distribute
-        from .store.postgres.engine import PostgresDatabase
+        from .team.postgres.distribution import DEFAULT_SHARDS, distribute
+        from .team.postgres.engine import PostgresDatabase
 
         database = self._store.database
         assert isinstance(database, PostgresDatabase)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from .clients.checks import ClientState, client_states
-from .clients.homes import Home, find_homes
-from .errors import CortexError
+from .core.errors import CortexError
+from .parts.clients.checks import ClientState, client_states
+from .parts.clients.homes import Home, find_homes
 
 if TYPE_CHECKING:
     from .app import Cortex
-    from .config import Settings
+    from .core.config import Settings
 
 __all__ = ["Check", "Diagnosis", "Outbound", "diagnose"]
 

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .config import Settings
-from .errors import (
+from .core.config import Settings
+from .core.errors import (
     BackupCorrupt,
     ConfigurationError,
     InvalidInput,
@@ -29,8 +29,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .backup.vault.header import KdfParameters
-    from .security.home_key import HomeKey
+    from .core.security.home_key import HomeKey
+    from .parts.backup.vault.header import KdfParameters
 
 __all__ = ["KEY_FILE", "Encryption", "change_passphrase", "decrypt_home", "encrypt_home", "encryption_of", "home_key"]
 
@@ -63,7 +63,7 @@ def home_key(settings: Settings) -> HomeKey | None:
     """The key of the home, from the settings or the system's keyring; None if the home is not encrypted."""
     if not _has_key(settings):
         return None
-    from .security.home_key import HomeKey
+    from .core.security.home_key import HomeKey
 
     return HomeKey.of(_root(settings))
 
@@ -81,7 +81,7 @@ def encryption_of(settings: Settings) -> Encryption:
     path = settings.home / KEY_FILE
     if not _has_key(settings):
         return Encryption(False)
-    from .backup.vault.passphrase import from_keyring
+    from .parts.backup.vault.passphrase import from_keyring
 
     way: Literal["passphrase", "keyring"] = "keyring" if from_keyring(_keyring_name(path)) else "passphrase"
     return Encryption(True, way, tuple(_plain_files(settings)))
@@ -117,7 +117,7 @@ def encrypt_home(
 
 def decrypt_home(settings: Settings, *, step: Step = lambda _name: None) -> None:
     """Decrypt all files of the home; the key file is removed last."""
-    from .backup.vault.passphrase import drop_from_keyring
+    from .parts.backup.vault.passphrase import drop_from_keyring
 
     path = settings.home / KEY_FILE
     with _alone(settings):
@@ -136,7 +136,7 @@ def change_passphrase(settings: Settings, new: str | None, *, parameters: KdfPar
     No other file is written. Anyone with the old passphrase and a copy of `home.key` can still open the home and copies
     of it.
     """
-    from .backup.vault.passphrase import drop_from_keyring
+    from .parts.backup.vault.passphrase import drop_from_keyring
 
     _check_length(new)
     path = settings.home / KEY_FILE
@@ -153,10 +153,10 @@ def change_passphrase(settings: Settings, new: str | None, *, parameters: KdfPar
 
 def _root(settings: Settings, passphrase: str | None = None) -> bytes:
     """The root key of the home. `WrongKey` if the passphrase does not open it."""
-    from .backup.files import open_existing
-    from .backup.vault.header import LIMITS
-    from .backup.vault.passphrase import from_file, from_keyring
-    from .backup.vault.vault import decrypt
+    from .core.files import open_existing
+    from .parts.backup.vault.header import LIMITS
+    from .parts.backup.vault.passphrase import from_file, from_keyring
+    from .parts.backup.vault.vault import decrypt
 
     path = settings.home / KEY_FILE
     given = (
@@ -181,10 +181,10 @@ def _root(settings: Settings, passphrase: str | None = None) -> bytes:
 
 def _write_key(path: Path, root: bytes, passphrase: str | None, parameters: KdfParameters | None) -> None:
     """Write the key under a passphrase, or under a keyring secret that is named after the file itself."""
-    from .backup.files import atomic_write
-    from .backup.vault.header import LIMITS, KdfParameters
-    from .backup.vault.passphrase import from_keyring, keep_in_keyring
-    from .backup.vault.vault import encrypt
+    from .core.files import atomic_write
+    from .parts.backup.vault.header import LIMITS, KdfParameters
+    from .parts.backup.vault.passphrase import from_keyring, keep_in_keyring
+    from .parts.backup.vault.vault import encrypt
 
     secret = passphrase
     if secret is None:
@@ -213,14 +213,14 @@ def _check_length(passphrase: str | None) -> None:
 
 
 def _keyring_name(path: Path) -> tuple[str, str]:
-    from .backup.files import open_existing
+    from .core.files import open_existing
 
     with open_existing(path) as source:
         return _keyring_name_in(source.read())
 
 
 def _keyring_name_in(data: bytes) -> tuple[str, str]:
-    from .backup.vault.header import LIMITS, read_header
+    from .parts.backup.vault.header import LIMITS, read_header
 
     return "cortex", f"home {read_header(io.BytesIO(data), LIMITS).fixed.file_id.hex()[:32]}"
 
@@ -229,12 +229,12 @@ def _keyring_name_in(data: bytes) -> tuple[str, str]:
 
 
 def _recode(settings: Settings, old: bytes | None, new: bytes | None, ready: Callable[[], None], step: Step) -> None:
-    from .context.branches.store import BranchFiles
-    from .hooks.prepared import forget_prepared
-    from .hooks.turns import recode_turns
-    from .security.home_key import HomeKey
-    from .sqlite_file import is_plain, remove
-    from .store.sqlite import rekey
+    from .core.security.home_key import HomeKey
+    from .core.sqlite_file import is_plain, remove
+    from .core.store.sqlite import rekey
+    from .parts.context.branches.store import BranchFiles
+    from .parts.hooks.prepared import forget_prepared
+    from .parts.hooks.turns import recode_turns
 
     before, after = HomeKey.of(old) if old else None, HomeKey.of(new) if new else None
     store = settings.database
@@ -260,8 +260,8 @@ def _recode(settings: Settings, old: bytes | None, new: bytes | None, ready: Cal
 def _recode_snapshot(path: Path, before: HomeKey | None, after: HomeKey | None) -> None:
     import shutil
 
-    from .backup.files import atomic_write, open_existing
-    from .security.home_key import SealedReader, SealedWriter
+    from .core.files import atomic_write, open_existing
+    from .core.security.home_key import SealedReader, SealedWriter
 
     if _is_sealed(path) == (after is not None):
         return
@@ -281,8 +281,8 @@ def _snapshots(settings: Settings) -> list[Path]:
 
 def _plain_files(settings: Settings) -> Iterator[Path]:
     """Files of an encrypted home that are not encrypted, after an unfinished run."""
-    from .hooks.turns import has_plain_turns, turns_folder
-    from .sqlite_file import is_plain
+    from .core.sqlite_file import is_plain
+    from .parts.hooks.turns import has_plain_turns, turns_folder
 
     for path in (settings.database, settings.embedding_cache, *settings.home.glob("**/evidence/**/*.db")):
         if is_plain(path):
@@ -296,21 +296,21 @@ def _plain_files(settings: Settings) -> Iterator[Path]:
 
 
 def _kept_spaces(settings: Settings) -> list[Path]:
-    from .store.search.kept_spaces import KEPT_FOLDER
+    from .core.store.search.kept_spaces import KEPT_FOLDER
 
     return sorted((settings.database.parent / KEPT_FOLDER).glob("*"))
 
 
 def _is_sealed(path: Path) -> bool:
-    from .backup.files import open_existing
-    from .security.home_key import SEALED_START, is_sealed
+    from .core.files import open_existing
+    from .core.security.home_key import SEALED_START, is_sealed
 
     with open_existing(path) as file:
         return is_sealed(file.read(len(SEALED_START)))
 
 
 def _check_engine() -> None:
-    from .sqlite_file import can_encrypt
+    from .core.sqlite_file import can_encrypt
 
     if not can_encrypt():
         raise ConfigurationError(
@@ -321,7 +321,7 @@ def _check_engine() -> None:
 
 @contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    from .backup.files import exclusive_lock
+    from .core.files import exclusive_lock
 
     if not settings.home.is_dir():
         raise InvalidInput(f"There is no home at {settings.home}.", remedy="Run `cortex init` first.")

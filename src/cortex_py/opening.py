@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .clock import Clock
-from .config import Settings
-from .embedding.backends.backend import Backend
-from .errors import ConfigurationError, StoreMissing, extra_remedy, storage_error
-from .graph.values import keys_of
-from .jobs import Pace
-from .memory.capture.capture import entity_words
-from .security.callers import current_caller
-from .security.home_key import HomeKey
-from .security.permission import may_read
-from .security.policy import Screen
-from .store.database import Bounds, Database
-from .store.search.filters import Naming
-from .store.sqlite import open_sqlite
-from .store.store import Store
+from .core.clock import Clock
+from .core.config import Settings
+from .core.embedding.backends.backend import Backend
+from .core.errors import ConfigurationError, StoreMissing, extra_remedy, storage_error
+from .core.graph_values import keys_of
+from .core.jobs import Pace
+from .core.memory.capture.capture import entity_words
+from .core.security.callers import current_caller
+from .core.security.home_key import HomeKey
+from .core.security.permission import may_read
+from .core.security.policy import Screen
+from .core.store.database import Bounds, Database
+from .core.store.search.filters import Naming
+from .core.store.sqlite import open_sqlite
+from .core.store.store import Store
 
 __all__ = ["World", "bounds_now", "open_store"]
 
@@ -65,7 +65,7 @@ def _open_database(settings: Settings, clock: Clock, key: HomeKey | None, new_st
             field="database_url",
         )
     try:
-        from .store.postgres.engine import open_postgres
+        from .team.postgres.engine import open_postgres
     except ImportError as error:
         raise ConfigurationError(
             f"The driver for database_url cannot be loaded: {error}.",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .embedding.service import EmbeddingService
+from .core.embedding.service import EmbeddingService
 
 __all__ = ["EmbeddingService"]

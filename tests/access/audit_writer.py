@@ -6,7 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cortex_py import Cortex
-from cortex_py.security.callers import Caller
+from cortex_py.core.security.callers import Caller
 
 from stub_backend import StubBackend
 

@@ -25,13 +25,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
-from cortex_py.http.callers import PROJECT_HEADER
-from cortex_py.http.server import build_app
+from cortex_py.core.records import files_space, org_space, turns_space, user_space
+from cortex_py.core.security import permission
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.rights import LEVELS, SCOPES, Rights
 from cortex_py.opening import bounds_now
-from cortex_py.records import files_space, org_space, turns_space, user_space
-from cortex_py.security import permission
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.rights import LEVELS, SCOPES, Rights
+from cortex_py.surfaces.http.callers import PROJECT_HEADER
+from cortex_py.surfaces.http.server import build_app
 from inside import database_of, store_of
 
 from stub_backend import StubBackend

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context.session import ProjectSessions
-from cortex_py.errors import AccessDenied, InvalidInput, NotFound
-from cortex_py.security.callers import acting_as
-from cortex_py.store import migrations
+from cortex_py.core.errors import AccessDenied, InvalidInput, NotFound
+from cortex_py.core.security.callers import acting_as
+from cortex_py.core.store import migrations
+from cortex_py.session import ProjectSessions
 
 from helpers import FakeClock
 from homes import opened

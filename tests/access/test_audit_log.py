@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ConfigurationError, StorageError, StoreCorrupt
-from cortex_py.security.callers import Caller
+from cortex_py.core.errors import ConfigurationError, StorageError, StoreCorrupt
+from cortex_py.core.security.callers import Caller
 
 from forking import python_command
 from helpers import FakeClock

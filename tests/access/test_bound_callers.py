@@ -22,10 +22,10 @@ from starlette.testclient import TestClient
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.http.server import build_app
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.rights import SCOPES
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.rights import SCOPES
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.mcp.registry import TOOLS
 
 from helpers import FakeClock
 from stub_backend import StubBackend

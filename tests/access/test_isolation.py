@@ -19,9 +19,9 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from isolation import MODES, ORGS, PEOPLE, Asked, Leak, World, layers, steady
 
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.security.callers import as_system
-from cortex_py.security.rights import LEVELS
+from cortex_py.core.security.callers import as_system
+from cortex_py.core.security.rights import LEVELS
+from cortex_py.surfaces.mcp.registry import TOOLS
 from inside import database_of
 
 from postgres_server import PostgresServer

@@ -16,12 +16,12 @@ import pytest
 from fastmcp.client.transports import StreamableHttpTransport
 
 from cortex_py import Cortex
-from cortex_py.errors import AccessDenied, InvalidInput, ProjectNotFound
-from cortex_py.http.callers import PROJECT_HEADER
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.rights import SCOPES
+from cortex_py.core.errors import AccessDenied, InvalidInput, ProjectNotFound
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.rights import SCOPES
+from cortex_py.surfaces.http.callers import PROJECT_HEADER
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
 from inside import sessions_of
 
 from clients import connected
@@ -428,7 +428,7 @@ def test_the_servers_own_project_is_the_operators_choice(home: Path, project: Pa
 
 
 def test_roots_come_as_a_list_or_by_commas(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cortex_py.config import load_settings
+    from cortex_py.core.config import load_settings
 
     home.mkdir()
     (home / "config.toml").write_text(f'project_roots = ["{tmp_path}/a", "{tmp_path}/b"]\n')

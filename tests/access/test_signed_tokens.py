@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from cases import each
-from cortex_py.access.oidc import LEEWAY_SECONDS, KeySet, KeysUnavailable, SignedTokens, key_fetcher
-from cortex_py.errors import AccessDenied, ConfigurationError
+from cortex_py.core.errors import AccessDenied, ConfigurationError
+from cortex_py.team.access.oidc import LEEWAY_SECONDS, KeySet, KeysUnavailable, SignedTokens, key_fetcher
 
 from helpers import FakeClock
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ProjectNotFound
-from cortex_py.grounding.index.project_index import index_name
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.tenant_files import TenantFiles
+from cortex_py.core.errors import ProjectNotFound
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.tenant_files import TenantFiles
+from cortex_py.parts.verify.index.project_index import index_name
 from inside import sessions_of
 from timing import MINUTE
 
@@ -250,7 +250,7 @@ def test_a_link_in_place_of_a_tenants_folder_is_not_followed(home: Path, other: 
         base = cortex.contexts.check_branch(line).path.parents[2]
         base.rename(tmp_path / "away")
         base.symlink_to(tmp_path / "away")
-        from cortex_py.errors import StoreDenied
+        from cortex_py.core.errors import StoreDenied
 
         with pytest.raises(StoreDenied, match="not a plain folder"):
             cortex.contexts.check_branch(line)

@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
-from cortex_py.http.server import build_app
+from cortex_py.core.errors import AccessDenied, InvalidInput, NotFound, ProjectNotFound
+from cortex_py.core.records import files_space, org_space, turns_space, user_space
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.permission import as_project_creator, may_read, may_write, require_admin, require_write
+from cortex_py.core.security.rights import LEVELS, Level, Rights, compute_rights, level_of_scopes
 from cortex_py.opening import bounds_now
-from cortex_py.records import files_space, org_space, turns_space, user_space
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.permission import as_project_creator, may_read, may_write, require_admin, require_write
-from cortex_py.security.rights import LEVELS, Level, Rights, compute_rights, level_of_scopes
+from cortex_py.surfaces.http.server import build_app
 
 from helpers import FakeClock
 from homes import opened

@@ -7,13 +7,13 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeVar
 
-from cortex_py.backup.sync.merge import Change, DocumentState, Name
-from cortex_py.backup.sync.sync import PullResult, PushResult, Sync
-from cortex_py.backup.targets.target import StoredObject, Target
-from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
-from cortex_py.clock import to_micros
-from cortex_py.errors import NetworkError, StorageError
-from cortex_py.store.documents.document import Document
+from cortex_py.core.clock import to_micros
+from cortex_py.core.errors import NetworkError, StorageError
+from cortex_py.core.store.documents.document import Document
+from cortex_py.parts.backup.sync.merge import Change, DocumentState, Name
+from cortex_py.parts.backup.sync.sync import PullResult, PushResult, Sync
+from cortex_py.parts.backup.targets.target import StoredObject, Target
+from cortex_py.parts.backup.vault.header import Kdf, KdfLimits, KdfParameters
 
 FAST = KdfParameters(Kdf.ARGON2ID, memory_kib=8, passes=1, lanes=1)
 ANY = KdfLimits(least_memory_kib=8, least_work_kib=8)

@@ -22,15 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.snapshots.archive import (
-    ArchiveLimits,
-    ArchivePart,
-    read_manifest,
-    read_parts,
-    verify_archive,
-    write_archive,
-)
-from cortex_py.errors import (
+from cortex_py.core.errors import (
     BackupCorrupt,
     BackupError,
     InvalidInput,
@@ -38,6 +30,14 @@ from cortex_py.errors import (
     StorageError,
     StoreDenied,
     StoreFull,
+)
+from cortex_py.parts.backup.snapshots.archive import (
+    ArchiveLimits,
+    ArchivePart,
+    read_manifest,
+    read_parts,
+    verify_archive,
+    write_archive,
 )
 
 FACTS = {"project": "Äpfel", "counts": {"memory": 2}, "note": None, "ratio": 0.5}
@@ -414,7 +414,7 @@ def test_a_disk_that_fails_while_reading_is_told(path: Path, monkeypatch: pytest
 
     for reads in range(3):
         monkeypatch.setattr(Failing, "left", reads)
-        monkeypatch.setattr("cortex_py.backup.files.open_regular", lambda path: Failing(path, "r"))
+        monkeypatch.setattr("cortex_py.core.files.open_regular", lambda path: Failing(path, "r"))
         with pytest.raises(StorageError, match="broken"):
             verify_archive(path)
 

@@ -18,7 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.backup.snapshots.archive import (
+from cortex_py.core.errors import BackupCorrupt, BackupError
+from cortex_py.parts.backup.snapshots.archive import (
     ArchiveLimits,
     ArchivePart,
     read_manifest,
@@ -26,7 +27,6 @@ from cortex_py.backup.snapshots.archive import (
     verify_archive,
     write_archive,
 )
-from cortex_py.errors import BackupCorrupt, BackupError
 
 DOCUMENTS = "documents/000001.jsonl"
 VECTORS = "vectors/000001.bin"

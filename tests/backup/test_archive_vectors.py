@@ -15,10 +15,16 @@ from typing import Any
 
 import pytest
 
-import cortex_py.errors as errors
+import cortex_py.core.errors as errors
 from cases import each
-from cortex_py.backup.snapshots.archive import ArchivePart, read_manifest, read_parts, verify_archive, write_archive
-from cortex_py.store.documents.document import KINDS
+from cortex_py.core.store.documents.document import KINDS
+from cortex_py.parts.backup.snapshots.archive import (
+    ArchivePart,
+    read_manifest,
+    read_parts,
+    verify_archive,
+    write_archive,
+)
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "tests" / "vectors" / "archive"

@@ -13,10 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.backup.bridges.layouts import ClaudeMemory
-from cortex_py.backup.bridges.service import BridgeResult
-from cortex_py.errors import Conflict, CortexError, InvalidInput, NotFound
-from cortex_py.store.documents.document import Document
+from cortex_py.core.errors import Conflict, CortexError, InvalidInput, NotFound
+from cortex_py.core.store.documents.document import Document
+from cortex_py.parts.backup.bridges.layouts import ClaudeMemory
+from cortex_py.parts.backup.bridges.service import BridgeResult
 
 from helpers import FakeClock
 from homes import opened

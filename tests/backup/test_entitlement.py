@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.config import Settings, load_settings
-from cortex_py.errors import ConfigurationError, LicenceInvalid, LicenseRequired
-from cortex_py.licensing.licence import (
+from cortex_py.core.config import Settings, load_settings
+from cortex_py.core.errors import ConfigurationError, LicenceInvalid, LicenseRequired
+from cortex_py.surfaces.mcp.families.context import ContextTools
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.team.licence.licence import (
     TIER_OF,
     TIERS,
     Licence,
@@ -26,8 +28,6 @@ from cortex_py.licensing.licence import (
     opened_by,
     required_tier,
 )
-from cortex_py.mcp.families.context import ContextTools
-from cortex_py.mcp.registry import TOOLS
 
 from helpers import FakeClock
 from stub_backend import StubBackend

@@ -13,12 +13,12 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from cortex_py import Cortex
-from cortex_py.backup.sync import sync as exchange
-from cortex_py.backup.sync.merge import Name
-from cortex_py.backup.sync.store_replica import StoreReplica
-from cortex_py.backup.vault.passphrase import keep_in_keyring
-from cortex_py.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
-from cortex_py.store.documents.document import SHARED_KINDS
+from cortex_py.core.errors import BackupError, ConfigurationError, NetworkError, RateLimited, WrongKey
+from cortex_py.core.store.documents.document import SHARED_KINDS
+from cortex_py.parts.backup.sync import sync as exchange
+from cortex_py.parts.backup.sync.merge import Name
+from cortex_py.parts.backup.sync.store_replica import StoreReplica
+from cortex_py.parts.backup.vault.passphrase import keep_in_keyring
 
 from cloud_servers import s3_server, webdav_server
 from helpers import FakeClock

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import InvalidInput, StorageError
-from cortex_py.store.documents.document import KINDS
+from cortex_py.core.errors import InvalidInput, StorageError
+from cortex_py.core.store.documents.document import KINDS
 
 from helpers import FakeClock
 from homes import OtherBackend, fill, opened, state
@@ -103,7 +103,7 @@ def test_an_export_that_fails_leaves_the_file_before_it(
         fill(cortex)
         with pytest.raises(StorageError):
             cortex.backups.export_to(Full())
-        monkeypatch.setattr("cortex_py.backup.transfer.export.iso", lambda _moment: 1 / 0)
+        monkeypatch.setattr("cortex_py.parts.backup.transfer.export.iso", lambda _moment: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             cortex.backups.export_to(path)
     assert path.read_text() == "the one before"

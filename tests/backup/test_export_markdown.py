@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Cortex, NewMemory
-from cortex_py.backup.transfer.markdown import memory_data, memory_markdown, memory_name, plain_name, read_note
-from cortex_py.errors import CortexError, InvalidInput
-from cortex_py.store.documents.document import Document
+from cortex_py.core.errors import CortexError, InvalidInput
+from cortex_py.core.store.documents.document import Document
+from cortex_py.parts.backup.transfer.markdown import memory_data, memory_markdown, memory_name, plain_name, read_note
 
 from helpers import FakeClock
 from homes import fill, opened, state

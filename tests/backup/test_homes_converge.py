@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from cortex_py import Cortex
-from cortex_py.backup.sync import sync as exchange
-from cortex_py.errors import CortexError
-from cortex_py.store.documents.document import SHARED_KINDS
+from cortex_py.core.errors import CortexError
+from cortex_py.core.store.documents.document import SHARED_KINDS
+from cortex_py.parts.backup.sync import sync as exchange
 
 from helpers import FakeClock
 from homes import opened, state

@@ -22,8 +22,8 @@ from import_kinds import KINDS, Kind, chatgpt_conversations, claude_line, lines,
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.backup.transfer.readers.parsing import JsonItem, json_entries
-from cortex_py.errors import InvalidInput
+from cortex_py.core.errors import InvalidInput
+from cortex_py.parts.backup.transfer.readers.parsing import JsonItem, json_entries
 
 from forking import python_command
 from helpers import FakeClock

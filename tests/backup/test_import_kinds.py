@@ -16,8 +16,8 @@ import pytest
 from import_kinds import KINDS, SAMPLES, Kind, claude_line, lines, made, text
 
 from cortex_py import Cortex
-from cortex_py.errors import InvalidInput
-from cortex_py.records import Memory
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.records import Memory
 
 from helpers import FakeClock, git
 from homes import opened

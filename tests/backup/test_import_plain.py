@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ContentBlocked, InvalidInput, UnknownNamespace
-from cortex_py.records import Memory
+from cortex_py.core.errors import ContentBlocked, InvalidInput, UnknownNamespace
+from cortex_py.core.records import Memory
 
 from helpers import FakeClock
 from homes import opened, state

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.errors import ContentBlocked, ContentTooLarge, CortexError, InvalidInput
+from cortex_py.core.errors import ContentBlocked, ContentTooLarge, CortexError, InvalidInput
 
 from helpers import FakeClock
 from homes import fill, opened, state
@@ -179,7 +179,7 @@ def test_what_is_no_text_is_refused_with_its_line(cortex: Cortex, lines: list[st
 def test_a_line_without_end_does_not_fill_the_memory(
     cortex: Cortex, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.transfer.import_reader.LINE_BYTES", 4_000)
+    monkeypatch.setattr("cortex_py.parts.backup.transfer.import_reader.LINE_BYTES", 4_000)
     path = tmp_path / "all.jsonl"
     path.write_text("\n".join([lines[0], '{"kind": "' + "x" * 5_000 + '"}', END]), "utf-8")
     assert "all.jsonl, line 2: the line is longer" in refused(cortex, path)

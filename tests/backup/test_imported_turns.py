@@ -8,9 +8,9 @@ import pytest
 from import_kinds import claude_line, lines
 
 from cortex_py import Cortex
-from cortex_py.hooks.staging import ImportedTurnReader
-from cortex_py.jobs import Jobs, Pace
+from cortex_py.core.jobs import Jobs, Pace
 from cortex_py.opening import World
+from cortex_py.parts.hooks.staging import ImportedTurnReader
 
 from helpers import FakeClock
 from homes import opened
@@ -70,7 +70,7 @@ def test_what_a_person_pasted_is_not_staged_from_an_import(
 def test_calls_go_first_while_imported_turns_are_read(
     home: Path, project: Path, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.hooks.staging._IMPORTED_AT_ONCE", 4)
+    monkeypatch.setattr("cortex_py.parts.hooks.staging._IMPORTED_AT_ONCE", 4)
     monkeypatch.setattr(Cortex, "world", World(pace=Pace(reads="with", stretch=0.0), durable=False))
     done: list[str] = []
     save = ImportedTurnReader._save_position

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.backup.vault.header import DEFAULT_PARAMETERS, LIMITS, Kdf, KdfLimits, KdfParameters, derive
-from cortex_py.errors import BackupCorrupt, BackupError, InvalidInput
+from cortex_py.core.errors import BackupCorrupt, BackupError, InvalidInput
+from cortex_py.parts.backup.vault.header import DEFAULT_PARAMETERS, LIMITS, Kdf, KdfLimits, KdfParameters, derive
 from timing import quick
 
 FAST = KdfParameters(Kdf.ARGON2ID, memory_kib=8, passes=1, lanes=1)

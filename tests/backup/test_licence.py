@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import InvalidInput, LicenceInvalid, StorageError
-from cortex_py.licensing.licence import (
+from cortex_py.core.errors import InvalidInput, LicenceInvalid, StorageError
+from cortex_py.team.licence.licence import (
     TIERS,
     TOLERANCE,
     Licence,

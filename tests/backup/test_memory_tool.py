@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.backup.bridges.memory_tool import MemoryTool
-from cortex_py.errors import Conflict, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, NotFound
+from cortex_py.core.errors import Conflict, ContentBlocked, ContentTooLarge, CortexError, InvalidInput, NotFound
+from cortex_py.parts.backup.bridges.memory_tool import MemoryTool
 
 from helpers import FakeClock
 from homes import opened

@@ -23,8 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.backup.sync.merge import DocumentState, Name
-from cortex_py.backup.sync.packs import (
+from cortex_py.core.errors import BackupCorrupt, BackupError
+from cortex_py.core.security.ciphers import ObjectKeys, seal_object
+from cortex_py.core.store.documents.document import Document
+from cortex_py.parts.backup.sync.merge import DocumentState, Name
+from cortex_py.parts.backup.sync.packs import (
     HeadName,
     PackBuilder,
     PackHead,
@@ -41,11 +44,8 @@ from cortex_py.backup.sync.packs import (
     space_mark,
     unframed,
 )
-from cortex_py.backup.sync.push import pack_limit, packs_to_rewrite
-from cortex_py.backup.vault.vault import padded_size
-from cortex_py.errors import BackupCorrupt, BackupError
-from cortex_py.security.ciphers import ObjectKeys, seal_object
-from cortex_py.store.documents.document import Document
+from cortex_py.parts.backup.sync.push import pack_limit, packs_to_rewrite
+from cortex_py.parts.backup.vault.vault import padded_size
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "sync"
 ROOT_KEY = bytes(range(32))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup.sync import sync as exchange
-from cortex_py.mcp.families.backup import PushAnswer
-from cortex_py.store.documents.document import SHARED_KINDS
+from cortex_py.core.store.documents.document import SHARED_KINDS
+from cortex_py.parts.backup.sync import sync as exchange
+from cortex_py.surfaces.mcp.families.backup import PushAnswer
 
 from helpers import FakeClock
 from homes import fill, opened, state

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.backup.snapshots import archive
-from cortex_py.backup.snapshots.snapshots import Retention, ids_to_keep
-from cortex_py.errors import BackupCorrupt, BackupError, CortexError, InvalidId, SnapshotNotFound, StorageError
+from cortex_py.core.errors import BackupCorrupt, BackupError, CortexError, InvalidId, SnapshotNotFound, StorageError
+from cortex_py.parts.backup.snapshots import archive
+from cortex_py.parts.backup.snapshots.snapshots import Retention, ids_to_keep
 
 from helpers import FakeClock
 from homes import OtherBackend, fill, opened, state

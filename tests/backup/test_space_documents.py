@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cortex_py.store.documents.document import KINDS, SHAPES, columns, table_columns
-from cortex_py.store.documents.memories import MEMORY_FIELDS
+from cortex_py.core.store.documents.document import KINDS, SHAPES, columns, table_columns
+from cortex_py.core.store.documents.memories import MEMORY_FIELDS
 
 
 def test_the_page_on_formats_names_every_field_of_every_kind() -> None:

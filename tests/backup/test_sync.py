@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from cortex_py.backup.sync.collection import KEY_PATH, CollectionKey
-from cortex_py.backup.sync.merge import Name
-from cortex_py.backup.sync.sync import Sync
-from cortex_py.errors import BackupCorrupt, BackupError, Conflict, NetworkError, WrongKey
+from cortex_py.core.errors import BackupCorrupt, BackupError, Conflict, NetworkError, WrongKey
+from cortex_py.parts.backup.sync.collection import KEY_PATH, CollectionKey
+from cortex_py.parts.backup.sync.merge import Name
+from cortex_py.parts.backup.sync.sync import Sync
 
 from in_memory import ANY, FAST, SPACE, Machine, MemoryReplica, MemoryTarget
 

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cortex_py.backup.sync.merge import Name
-from cortex_py.backup.targets.target import StoredObject
-from cortex_py.errors import BackupError, NetworkError, StorageError
+from cortex_py.core.errors import BackupError, NetworkError, StorageError
+from cortex_py.parts.backup.sync.merge import Name
+from cortex_py.parts.backup.targets.target import StoredObject
 
 from in_memory import Machine, MemoryReplica, MemoryTarget, broken_home
 

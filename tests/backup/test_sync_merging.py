@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.backup.sync.merge import (
+from cortex_py.core.store.documents.document import Document
+from cortex_py.parts.backup.sync.merge import (
     CONFLICT_MAKER,
     DocumentState,
     Name,
@@ -21,7 +22,6 @@ from cortex_py.backup.sync.merge import (
     same_work,
     settle,
 )
-from cortex_py.store.documents.document import Document
 
 MACHINES = "abc"
 FAR_OFF = 10**16

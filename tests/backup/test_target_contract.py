@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.backup.targets.addresses import open_target
-from cortex_py.backup.targets.target import StoredObject, Target
-from cortex_py.errors import InvalidInput, NetworkError
+from cortex_py.core.errors import InvalidInput, NetworkError
+from cortex_py.parts.backup.targets.addresses import open_target
+from cortex_py.parts.backup.targets.target import StoredObject, Target
 from timing import MINUTE
 
 from cloud_servers import S3Server, WebDavServer, s3_server, webdav_server

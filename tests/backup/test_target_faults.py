@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cortex_py.backup.targets.addresses import open_target
-from cortex_py.backup.targets.target import StoredObject, Target
-from cortex_py.errors import NetworkError
+from cortex_py.core.errors import NetworkError
+from cortex_py.parts.backup.targets.addresses import open_target
+from cortex_py.parts.backup.targets.target import StoredObject, Target
 from timing import no_hang
 
 from cloud_servers import KEYS, PASSWORD, USER, Asked, FaultyServer, Reply, always, closed_port, hang_up, s3_server
@@ -39,7 +39,7 @@ def open_at(kind: str, port: int, timeout: float = 10.0, host: str = "127.0.0.1"
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.backup.targets.target.FIRST_PAUSE", 0.02)
+    monkeypatch.setattr("cortex_py.parts.backup.targets.target.FIRST_PAUSE", 0.02)
 
 
 @pytest.fixture(autouse=True)

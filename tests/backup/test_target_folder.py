@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from cortex_py.backup.targets import folder as target_folder
-from cortex_py.backup.targets.addresses import open_target
-from cortex_py.backup.targets.folder import FolderTarget
-from cortex_py.backup.targets.target import StoredObject
-from cortex_py.errors import NetworkError
+from cortex_py.core.errors import NetworkError
+from cortex_py.parts.backup.targets import folder as target_folder
+from cortex_py.parts.backup.targets.addresses import open_target
+from cortex_py.parts.backup.targets.folder import FolderTarget
+from cortex_py.parts.backup.targets.target import StoredObject
 
 RACER = """
 import sys, pathlib
-from cortex_py.backup.targets import folder as target_folder
-from cortex_py.backup.targets.folder import FolderTarget
+from cortex_py.parts.backup.targets import folder as target_folder
+from cortex_py.parts.backup.targets.folder import FolderTarget
 import os
 if sys.argv[2] == "claims":
     def no_link(*_):

@@ -12,9 +12,9 @@ import pytest
 from obstore.store import S3Store
 
 from cases import each
-from cortex_py.backup.targets.addresses import open_target
-from cortex_py.backup.targets.buckets import BucketTarget
-from cortex_py.errors import ConfigurationError
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.parts.backup.targets.addresses import open_target
+from cortex_py.parts.backup.targets.buckets import BucketTarget
 from timing import MINUTE
 
 from cloud_servers import KEYS, PASSWORD, Asked, FaultyServer, Reply

@@ -16,17 +16,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.backup.vault import header as vault_header
-from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters, new_header, new_slot, read_header
-from cortex_py.backup.vault.vault import LEAST_PADDED, decrypt, encrypt, padded_size, rewrap
-from cortex_py.errors import (
+from cortex_py.core.errors import (
     BackupCorrupt,
     BackupError,
     CortexError,
     InvalidInput,
     WrongKey,
 )
-from cortex_py.security.ciphers import ObjectKeys, name_object, open_object, seal_object
+from cortex_py.core.security.ciphers import ObjectKeys, name_object, open_object, seal_object
+from cortex_py.parts.backup.vault import header as vault_header
+from cortex_py.parts.backup.vault.header import Kdf, KdfLimits, KdfParameters, new_header, new_slot, read_header
+from cortex_py.parts.backup.vault.vault import LEAST_PADDED, decrypt, encrypt, padded_size, rewrap
 
 FAST = KdfParameters(Kdf.ARGON2ID, memory_kib=8, passes=1, lanes=1)
 ANY = KdfLimits(least_memory_kib=8, least_work_kib=8)

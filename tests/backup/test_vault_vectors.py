@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-import cortex_py.errors as errors
+import cortex_py.core.errors as errors
 from cases import each
-from cortex_py.backup.vault.header import LIMITS, Kdf, KdfLimits, KdfParameters, new_slot, read_header
-from cortex_py.backup.vault.vault import decrypt, encrypt
-from cortex_py.security.ciphers import ObjectKeys, name_object, open_object, seal_object
+from cortex_py.core.security.ciphers import ObjectKeys, name_object, open_object, seal_object
+from cortex_py.parts.backup.vault.header import LIMITS, Kdf, KdfLimits, KdfParameters, new_slot, read_header
+from cortex_py.parts.backup.vault.vault import decrypt, encrypt
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "vault"
 Vector = dict[str, Any]

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import AccessDenied
-from cortex_py.security.callers import Caller
+from cortex_py.core.errors import AccessDenied
+from cortex_py.core.security.callers import Caller
 
 from shell import Shell
 from stub_backend import StubBackend

@@ -141,7 +141,7 @@ def test_model_info_tells_what_is_installed(home: Path, project: Path) -> None:
 
 @pytest.mark.slow
 def test_help_lists_every_command(home: Path, project: Path) -> None:
-    from cortex_py.cli import cli
+    from cortex_py.surfaces.cli import cli
 
     text = run(home, project, "--help").stdout
     for name in cli.list_commands(None):  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from cases import each
-from cortex_py.cli import cli
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.cli import cli
 
 from forking import cortex_command
 from stub_backend import StubBackend
@@ -91,8 +91,8 @@ def test_many_texts_in_their_order_and_how_far_it_is(monkeypatch: pytest.MonkeyP
         assert (label, hidden) == ("Embedding", False)
         yield lambda done, total: told.append((done, total))
 
-    monkeypatch.setattr("cortex_py.cli.embed.progress_bar", bar)
-    monkeypatch.setattr("cortex_py.embedding.backends.registry.open_backend", lambda settings: StubBackend())
+    monkeypatch.setattr("cortex_py.surfaces.cli.embed.progress_bar", bar)
+    monkeypatch.setattr("cortex_py.core.embedding.backends.registry.open_backend", lambda settings: StubBackend())
     texts = [f"word {number}" for number in range(600)]
     done = CliRunner().invoke(cli, ["embed"], input="\n".join(texts), catch_exceptions=False)
     rows = [json.loads(line) for line in done.stdout.splitlines()]

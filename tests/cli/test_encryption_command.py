@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cortex_py.cli import cli
+from cortex_py.core.errors import StoreLocked, WrongKey
+from cortex_py.core.sqlite_file import can_encrypt
 from cortex_py.encryption import KEY_FILE
-from cortex_py.errors import StoreLocked, WrongKey
-from cortex_py.sqlite_file import can_encrypt
+from cortex_py.surfaces.cli import cli
 
 from homes import opened
 from stub_backend import StubBackend
@@ -63,6 +63,6 @@ def test_a_command_on_a_terminal_asks_for_the_passphrase(
     words = ["recall", "--mode", "text", "quokka", "--home", str(home), "--project", str(project)]
     assert isinstance(CliRunner().invoke(cli, words).exception, StoreLocked)
     monkeypatch.setattr("cortex_py.app.open_backend", lambda *, settings: StubBackend())
-    monkeypatch.setattr("cortex_py.cli.options.ask_home_passphrase", lambda: PHRASE)
-    monkeypatch.setattr("cortex_py.cli.options._on_terminal", lambda: True)
+    monkeypatch.setattr("cortex_py.surfaces.cli.options.ask_home_passphrase", lambda: PHRASE)
+    monkeypatch.setattr("cortex_py.surfaces.cli.options._on_terminal", lambda: True)
     assert "quokka" in CliRunner().invoke(cli, words).output

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cortex_py import Cortex
-from cortex_py.cli import cli
-from cortex_py.errors import InvalidInput, wire_form
+from cortex_py.core.errors import InvalidInput, wire_form
+from cortex_py.surfaces.cli import cli
 
 from homes import fill, opened
 from stub_backend import StubBackend

@@ -14,9 +14,9 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.cli.graph import graph_command
-from cortex_py.cli.output import print_json
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.cli.graph import graph_command
+from cortex_py.surfaces.cli.output import print_json
 
 from helpers import git
 from shell import Shell

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cortex_py.cli import cli
-from cortex_py.errors import InvalidInput, LicenceInvalid, LicenseRequired
-from cortex_py.licensing.licence import issue, new_keypair, write_keypair
+from cortex_py.core.errors import InvalidInput, LicenceInvalid, LicenseRequired
+from cortex_py.surfaces.cli import cli
+from cortex_py.team.licence.licence import issue, new_keypair, write_keypair
 
 from helpers import FakeClock
 from shell import Shell

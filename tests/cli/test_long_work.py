@@ -8,7 +8,7 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.cli.progress import describe, describe_seconds
+from cortex_py.surfaces.cli.progress import describe, describe_seconds
 
 from helpers import git
 from shell import Shell

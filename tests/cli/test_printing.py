@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.cli import output
-from cortex_py.cli.output import counted, visible
+from cortex_py.surfaces.cli import output
+from cortex_py.surfaces.cli.output import counted, visible
 
 from forking import cortex_command
 from shell import Shell

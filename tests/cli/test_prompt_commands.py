@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.cli import main
-from cortex_py.cli.saved.texts import prompt_command, template_command
+from cortex_py.surfaces.cli import main
+from cortex_py.surfaces.cli.saved.texts import prompt_command, template_command
 
 from forking import cortex_command
 from shell import Done, Shell

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cases import each
-from cortex_py.config import Setting, declared_settings, load_settings
-from cortex_py.errors import ConfigurationError
+from cortex_py.core.config import Setting, declared_settings, load_settings
+from cortex_py.core.errors import ConfigurationError
 from reference_pages import SETTINGS_FILE, render_settings
 
 ROOT = Path(__file__).parents[2]

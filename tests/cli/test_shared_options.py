@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import cortex_py
 from cases import each
-from cortex_py.cli import cli
-from cortex_py.cli.remedies import in_words_of_commands
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.cli.remedies import in_words_of_commands
+from cortex_py.surfaces.mcp.registry import TOOLS
 
 from shell import Shell
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cortex_py.cli import _COMMANDS
+from cortex_py.surfaces.cli import _COMMANDS
 from timing import MINUTE
 
 from helpers import git

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from cortex_py import Cortex, Memory, cli
-from cortex_py.embedding.backends.backend import Backend
+from cortex_py import Cortex, Memory
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces import cli
 from llm.chat_server import ChatServer, chat, refusal
 
 from helpers import FakeClock

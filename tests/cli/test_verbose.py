@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cortex_py import cli as commands
-from cortex_py.cli import cli
-from cortex_py.memory.service import Memories
+from cortex_py.core.memory.service import Memories
+from cortex_py.surfaces import cli as commands
+from cortex_py.surfaces.cli import cli
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -30,7 +30,7 @@ def _a_library_that_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     status = Memories.status
 
     def logged(self: Memories) -> object:
-        log = logging.getLogger("cortex_py.memory.service")
+        log = logging.getLogger("cortex_py.core.memory.service")
         log.debug("a detail with %s", SECRET)
         log.info("a fact")
         return status(self)
@@ -52,8 +52,8 @@ def test_a_command_shows_no_details_by_default(home: Path, project: Path) -> Non
 def test_verbose_shows_what_is_logged(home: Path, project: Path) -> None:
     shown, logged = _status(home, project, "--verbose")
     assert "a fact" not in shown
-    assert "cortex: DEBUG cortex_py.memory.service: a detail with" in logged
-    assert "cortex: INFO cortex_py.memory.service: a fact" in logged
+    assert "cortex: DEBUG cortex_py.core.memory.service: a detail with" in logged
+    assert "cortex: INFO cortex_py.core.memory.service: a fact" in logged
     assert SECRET not in logged
 
 
@@ -76,7 +76,7 @@ def test_a_server_takes_the_level_as_its_setting(
     home: Path, project: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[object] = []
-    monkeypatch.setattr("cortex_py.mcp.stdio.serve.serve_stdio", lambda *words: given.append(words[2]) or 0)
+    monkeypatch.setattr("cortex_py.surfaces.mcp.stdio.serve.serve_stdio", lambda *words: given.append(words[2]) or 0)
     assert commands.cli is cli
     CliRunner().invoke(cli, [*options, "serve", "--home", str(home), "--project", str(project)])
     assert given[0].get("log_level") == ("debug" if options else None)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.clients.homes import Home, find_homes
+from cortex_py.parts.clients.homes import Home, find_homes
 
 
 def _write(path: Path, content: object) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from cortex_py.clients.catalogue import BY_KEY
-from cortex_py.clients.install import Setup
-from cortex_py.clients.json_edit import add_item, put_source, read_json, set_member
-from cortex_py.clients.programs import is_hook_line, is_server
+from cortex_py.parts.clients.catalogue import BY_KEY
+from cortex_py.parts.clients.install import Setup
+from cortex_py.parts.clients.json_edit import add_item, put_source, read_json, set_member
+from cortex_py.parts.clients.programs import is_hook_line, is_server
 
 OWN_HOOKS = """{
   // mine

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.clients.catalogue import BY_KEY, CATALOGUE, Client, Scope, hook_entries, text_of
-from cortex_py.clients.checks import check_client
-from cortex_py.clients.codex_trust import hooks_not_trusted
-from cortex_py.clients.install import Setup, SetupOutcome, chosen_clients
-from cortex_py.clients.json_edit import read_json
-from cortex_py.clients.programs import cortex_words
-from cortex_py.errors import InvalidInput
+from cortex_py.core.errors import InvalidInput
+from cortex_py.parts.clients.catalogue import BY_KEY, CATALOGUE, Client, Scope, hook_entries, text_of
+from cortex_py.parts.clients.checks import check_client
+from cortex_py.parts.clients.codex_trust import hooks_not_trusted
+from cortex_py.parts.clients.install import Setup, SetupOutcome, chosen_clients
+from cortex_py.parts.clients.json_edit import read_json
+from cortex_py.parts.clients.programs import cortex_words
 
 from forking import cortex_command
 
@@ -245,7 +245,7 @@ def test_the_command_prints_exactly_what_it_did(user: Path, home: Path, project:
 
 
 def test_every_hook_of_every_client_has_an_entry_and_the_skill_is_short() -> None:
-    from cortex_py.hooks.dialects import CLIENTS
+    from cortex_py.parts.hooks.dialects import CLIENTS
 
     for client, hooks in CLIENTS.items():
         assert set(hook_entries(client, lambda event: event)) == {hook.name for hook in hooks}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from cortex_py.clients.catalogue import BY_KEY, CATALOGUE, Client
-from cortex_py.clients.checks import ClientCheck, check_client, client_states
-from cortex_py.clients.install import Setup, SetupOutcome
-from cortex_py.clients.programs import cortex_words
+from cortex_py.parts.clients.catalogue import BY_KEY, CATALOGUE, Client
+from cortex_py.parts.clients.checks import ClientCheck, check_client, client_states
+from cortex_py.parts.clients.install import Setup, SetupOutcome
+from cortex_py.parts.clients.programs import cortex_words
 from timing import no_hang
 
 HOOKS = {
@@ -229,7 +229,7 @@ def test_a_link_that_comes_while_a_file_is_written_is_not_followed(
         return "text"
 
     before = _all_in(user)
-    monkeypatch.setattr("cortex_py.clients.install.text_of", swapped)
+    monkeypatch.setattr("cortex_py.parts.clients.install.text_of", swapped)
     assert _outcome(Setup(home, clone, "project").install, "cursor", "skill").state == "failed"
     assert _all_in(user) == before
 

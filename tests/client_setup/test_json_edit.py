@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.clients.json_edit import add_item, put_source, read_json, remove, remove_empty, set_member, source_of
+from cortex_py.parts.clients.json_edit import (
+    add_item,
+    put_source,
+    read_json,
+    remove,
+    remove_empty,
+    set_member,
+    source_of,
+)
 
 COMMENTED = """{
     // what I like

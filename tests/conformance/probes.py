@@ -8,7 +8,7 @@ from mcp.server.subscriptions import PromptsListChanged, ServerEvent, ToolsListC
 from mcp.shared.exceptions import MCPError
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
 
-from cortex_py.mcp.server import MemoryServer
+from cortex_py.surfaces.mcp.server import MemoryServer
 
 __all__ = ["TOOLS", "watch"]
 

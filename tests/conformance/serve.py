@@ -18,9 +18,9 @@ from fastmcp.tools import Tool
 from mcp.server.context import ServerRequestContext
 
 from cortex_py.app import Cortex
-from cortex_py.cli import cli
-from cortex_py.http import server as serving
-from cortex_py.mcp.server import MemoryServer
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.http import server as serving
+from cortex_py.surfaces.mcp.server import MemoryServer
 
 from . import content, probes, questions
 

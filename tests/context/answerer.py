@@ -7,7 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cortex_py import Cortex
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 
 from stub_backend import StubBackend
 

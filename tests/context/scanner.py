@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from cortex_py import Cortex
-from cortex_py.context import scan
+from cortex_py.parts.context import scan
 
 from stub_backend import StubBackend
 

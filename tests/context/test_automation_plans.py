@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.suggestions.automation import (
+from cortex_py.parts.suggest.automation import (
     ACTIONS,
     ENOUGH,
     LEAST,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context.suggestions.automation import ACTIONS
-from cortex_py.errors import InvalidInput, MemoryNotFound
+from cortex_py.core.errors import InvalidInput, MemoryNotFound
+from cortex_py.parts.suggest.automation import ACTIONS
 
 from helpers import FakeClock, git
 from shell import Shell

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.branches.file import BranchFile, FileEntry, parse, render
-from cortex_py.context.branches.projection import EditPlan, Removal, Update, plan
-from cortex_py.errors import InvalidInput
-from cortex_py.records import Branch
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.records import Branch
+from cortex_py.parts.context.branches.file import BranchFile, FileEntry, parse, render
+from cortex_py.parts.context.branches.projection import EditPlan, Removal, Update, plan
 
 NOW = datetime(2026, 1, 2, 12, 34, 56, tzinfo=UTC)
 BRANCH = Branch("b_20260102_123456", "0123456789ab", "Topic", None, None, "active", NOW, NOW)

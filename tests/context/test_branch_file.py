@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.branches.file import BranchFile, FileEntry, ParsedFile, append, parse, render
-from cortex_py.context.branches.projection import plan
-from cortex_py.errors import InvalidInput
-from cortex_py.records import Branch
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.records import Branch
+from cortex_py.parts.context.branches.file import BranchFile, FileEntry, ParsedFile, append, parse, render
+from cortex_py.parts.context.branches.projection import plan
 
 NOW = datetime(2026, 1, 2, 12, 34, 56, 789, tzinfo=UTC)
 
@@ -170,7 +170,7 @@ def test_the_form_of_the_file_is_pinned() -> None:
 
 
 def test_yaml_is_imported_only_to_read() -> None:
-    code = "import sys\nfrom cortex_py.context.branches import projection, store\nprint(sorted(sys.modules))"
+    code = "import sys\nfrom cortex_py.parts.context.branches import projection, store\nprint(sorted(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'yaml'" not in run.stdout and "'filelock'" not in run.stdout
 

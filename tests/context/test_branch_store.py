@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.context.branches import store as branch_store
-from cortex_py.context.branches.store import BranchFiles
-from cortex_py.errors import InvalidInput, StorageError, StoreBusy, StoreDenied, StoreFull, StoreReadOnly
+from cortex_py.core.errors import InvalidInput, StorageError, StoreBusy, StoreDenied, StoreFull, StoreReadOnly
+from cortex_py.parts.context.branches import store as branch_store
+from cortex_py.parts.context.branches.store import BranchFiles
 
 from forking import python_command
 
 PLACE = ("0123456789ab", "topic_20260102_123456")
-START = "import os, signal, sys\nfrom pathlib import Path\nfrom cortex_py.context.branches.store import BranchFiles\n"
+START = (
+    "import os, signal, sys\nfrom pathlib import Path\nfrom cortex_py.parts.context.branches.store import BranchFiles\n"
+)
 START += f"files, place = BranchFiles(Path(sys.argv[1])), {PLACE!r}\n"
 
 # Each cycle reads the file, adds an entry and writes it, as the owner of a branch does.
@@ -29,8 +31,8 @@ ADDER = (
     + """
 from dataclasses import replace
 from datetime import UTC, datetime
-from cortex_py.context.branches.file import BranchFile, FileEntry, append, render
-from cortex_py.records import Branch
+from cortex_py.parts.context.branches.file import BranchFile, FileEntry, append, render
+from cortex_py.core.records import Branch
 now = datetime(2026, 1, 2, tzinfo=UTC)
 branch = Branch(place[1], place[0], "Topic", None, None, "active", now, now)
 for number in range(100):
@@ -270,7 +272,7 @@ def test_a_failed_write_keeps_the_old_file_and_is_told_by_its_kind(
 def test_a_write_that_runs_out_of_room_keeps_the_old_file(files: BranchFiles, home: Path) -> None:
     files.write(*PLACE, "old")
     limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-    script = START + limit + "from cortex_py.errors import StorageError\n"
+    script = START + limit + "from cortex_py.core.errors import StorageError\n"
     script += "try:\n    files.write(*place, 'x' * 5000)\nexcept StorageError:\n    print('told')\n"
     process = start(script, home)
     assert process.communicate(timeout=60)[0] == "told\n"
@@ -327,7 +329,7 @@ def test_threads_lose_nothing(files: BranchFiles, home: Path) -> None:
 
 
 def test_two_processes_lose_nothing(files: BranchFiles, home: Path) -> None:
-    from cortex_py.context.branches.file import parse
+    from cortex_py.parts.context.branches.file import parse
 
     processes = [start(ADDER, home, name) for name in ("a", "b")]
     for process in processes:

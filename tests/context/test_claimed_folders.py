@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.hooks.cold import answer_cold
-from cortex_py.hooks.keeper import TurnKeeper
+from cortex_py.parts.hooks.cold import answer_cold
+from cortex_py.parts.hooks.keeper import TurnKeeper
 from cortex_py.worktree.git.repository import Repository
 from inside import store_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.context.relations import ContextGraph
+from cortex_py.parts.context.relations import ContextGraph
 
 from stub_backend import StubBackend
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Branch, Cortex, NewMemory
-from cortex_py.context.branches.file import check_git_branch
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import BranchNotFound, CortexError, InvalidInput, MemoryNotFound, ProjectNotFound
+from cortex_py.parts.context.branches.file import check_git_branch
 from inside import store_of
 
 from helpers import FakeClock, git

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.context import scan
-from cortex_py.jobs import is_in_background
-from cortex_py.memory import lifecycle
+from cortex_py.core.jobs import is_in_background
+from cortex_py.core.memory import lifecycle
+from cortex_py.parts.context import scan
 from inside import store_of
 
 from helpers import git

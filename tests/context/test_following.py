@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import BranchNotFound
-from cortex_py.records import MODES
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import BranchNotFound
+from cortex_py.core.records import MODES
 from inside import store_of
 
 from helpers import FakeClock, git

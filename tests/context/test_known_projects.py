@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.hooks.cold import answer_cold
+from cortex_py.parts.hooks.cold import answer_cold
 
 from helpers import git
 from stub_backend import StubBackend

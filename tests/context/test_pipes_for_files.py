@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 from odd_files import KINDS, put
 
 from helpers import git

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.project import ProjectIdentity, identify, matches_moved
-from cortex_py.errors import InvalidInput
-from cortex_py.git_remotes import normalise_remote
+from cortex_py.core.errors import InvalidInput
+from cortex_py.parts.context.project import ProjectIdentity, identify, matches_moved
+from cortex_py.worktree.remotes import normalise_remote
 
 from helpers import git
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Branch, Cortex
-from cortex_py.context.branches.file import parse
-from cortex_py.context.branches.projection import Projection
-from cortex_py.errors import InvalidInput, StorageError
+from cortex_py.core.errors import InvalidInput, StorageError
+from cortex_py.parts.context.branches.file import parse
+from cortex_py.parts.context.branches.projection import Projection
 
 from forking import python_command
 from helpers import FakeClock, git

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.context.suggestions.usage_log import (
+from cortex_py.core.store.tables.suggestions import ReferenceRow
+from cortex_py.parts.suggest.usage_log import (
     HALF_LIFE,
     WEIGHTS,
     EventKind,
@@ -16,7 +17,6 @@ from cortex_py.context.suggestions.usage_log import (
     fade,
     habits,
 )
-from cortex_py.store.tables.suggestions import ReferenceRow
 
 from reference_model import coreferences, uses
 

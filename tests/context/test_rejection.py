@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cases import each
 from code_samples import read_samples
-from cortex_py.context.suggestions.feedback import ACCEPTANCE, EFFECTS, KINDS, RejectionKind, classify, trust_changes
-from cortex_py.context.suggestions.ranking import Counts, Cues, trust_keys
+from cortex_py.parts.suggest.feedback import ACCEPTANCE, EFFECTS, KINDS, RejectionKind, classify, trust_changes
+from cortex_py.parts.suggest.ranking import Counts, Cues, trust_keys
 
 PHASE, AREA, OLD, TWICE, KNOWN, OFF, UNCLEAR = KINDS
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, Memory, NewMemory
-from cortex_py.context.scan import check_mode
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import InvalidInput
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import InvalidInput
+from cortex_py.parts.context.scan import check_mode
 from inside import store_of
 
 from forking import python_command
@@ -169,7 +169,7 @@ def test_a_second_scan_reads_nothing(weaver: Cortex, backend: CountingBackend, m
     before = _parts(weaver)
     backend.texts.clear()
     read: list[str] = []
-    monkeypatch.setattr("cortex_py.context.scan.analyse", lambda path, text: read.append(path))
+    monkeypatch.setattr("cortex_py.parts.context.scan.analyse", lambda path, text: read.append(path))
     second = weaver.contexts.initialize(mode="full")
     assert second.files_scanned == first.files_scanned
     assert (second.files_changed, second.contexts_created, second.contexts_updated) == (0, 0, 0)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context import session as sessions
-from cortex_py.context.session import ProjectSession
-from cortex_py.context.suggestions.usage_log import ReferenceLog
-from cortex_py.grounding.service import Grounding
-from cortex_py.security.callers import as_system
+from cortex_py import session as sessions
+from cortex_py.core.security.callers import as_system
+from cortex_py.parts.suggest.usage_log import ReferenceLog
+from cortex_py.parts.verify.service import Grounding
+from cortex_py.session import ProjectSession
 from inside import sessions_of, store_of
 
 from stub_backend import StubBackend

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.suggestions.feedback import trust_changes
-from cortex_py.context.suggestions.ranking import (
+from cortex_py.parts.suggest.feedback import trust_changes
+from cortex_py.parts.suggest.ranking import (
     BINS,
     FLOOR,
     MEMORY,

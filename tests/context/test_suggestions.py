@@ -8,9 +8,7 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.suggestions.candidates import task_kind
-from cortex_py.context.suggestions.sessions import Suggestion, SuggestionSession
-from cortex_py.errors import (
+from cortex_py.core.errors import (
     AmbiguousId,
     BranchNotFound,
     Conflict,
@@ -22,7 +20,9 @@ from cortex_py.errors import (
     SuggestionClosed,
     SuggestionNotFound,
 )
-from cortex_py.store.tables.suggestions import ReferenceRow
+from cortex_py.core.store.tables.suggestions import ReferenceRow
+from cortex_py.parts.suggest.candidates import task_kind
+from cortex_py.parts.suggest.sessions import Suggestion, SuggestionSession
 from inside import store_of
 
 from forking import python_command

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.context.summary.sentences import sentences, shorten
-from cortex_py.context.summary.summary import EMPTY, SaidTurn, Summary, SummaryState, advance, render
+from cortex_py.parts.context.summary.summary import EMPTY, SaidTurn, Summary, SummaryState, advance, render
+from cortex_py.texts.sentences import sentences, shorten
 from timing import quick
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.summary.summary import EMPTY, SaidTurn, SummaryState, advance, render
-from cortex_py.context.summary.verdicts import Doubt, find_doubt, read_doubts
+from cortex_py.parts.context.summary.summary import EMPTY, SaidTurn, SummaryState, advance, render
+from cortex_py.parts.context.summary.verdicts import Doubt, find_doubt, read_doubts
 from inside import store_of
 
 from helpers import git

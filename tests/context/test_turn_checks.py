@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context import service
-from cortex_py.errors import CortexError
-from cortex_py.grounding.index import project_index
+from cortex_py.core.errors import CortexError
+from cortex_py.parts.context import service
+from cortex_py.parts.verify.index import project_index
 
 from helpers import git
 from stub_backend import StubBackend
@@ -73,7 +73,7 @@ def test_a_turn_with_a_claim_that_nothing_reads_is_a_warning(cortex: Cortex, lin
 def test_the_file_that_is_named_is_read_first(
     cortex: Cortex, line: str, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.grounding.service._deadline", lambda _: lambda: len(read) >= 1)
+    monkeypatch.setattr("cortex_py.parts.verify.service._deadline", lambda _: lambda: len(read) >= 1)
     found = cortex.contexts.append(line, "`gross` is defined in prices.py.", "assistant").verification
     assert found is not None
     assert read == ["prices.py"]

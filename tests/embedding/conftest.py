@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.embedding.shipped_model import SHIPPED, read_manifest, read_vocabulary
-from cortex_py.embedding.wordpiece import WordPiece
+from cortex_py.core.embedding.shipped_model import SHIPPED, read_manifest, read_vocabulary
+from cortex_py.core.embedding.wordpiece import WordPiece
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx_writer import FLOAT, GraphWriter, Message
 from tokenizers import BertWordPieceTokenizer
 
-from cortex_py.embedding.shipped_model import RECALL, SHIPPED
+from cortex_py.core.embedding.shipped_model import RECALL, SHIPPED
 
 INT64 = 7
 WIDTH = 32

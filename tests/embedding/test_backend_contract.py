@@ -12,13 +12,13 @@ import pytest
 from endpoint import Endpoint
 from model_folders import export, with_weights
 
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.mlx import MlxBackend
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend
-from cortex_py.embedding.backends.openai import OpenAIBackend
-from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
-from cortex_py.embedding.generators import as_backend
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.mlx import MlxBackend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.onnx_folder import OnnxFolderBackend
+from cortex_py.core.embedding.backends.openai import OpenAIBackend
+from cortex_py.core.embedding.backends.sentence_transformers import SentenceTransformersBackend
+from cortex_py.core.embedding.generators import as_backend
 
 # Other makers' libraries warn about themselves and each other.
 pytestmark = pytest.mark.filterwarnings("default")

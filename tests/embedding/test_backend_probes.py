@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from model_folders import WIDTH, describe, export
 
-from cortex_py.config import Settings, load_settings
-from cortex_py.embedding.backends import registry as backends
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend
-from cortex_py.embedding.backends.openai import OpenAIBackend
-from cortex_py.embedding.backends.registry import BACKENDS, available_backends, missing_for_cuda, open_backend
-from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
-from cortex_py.errors import ConfigurationError, EmbeddingError
+from cortex_py.core.config import Settings, load_settings
+from cortex_py.core.embedding.backends import registry as backends
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.onnx_folder import OnnxFolderBackend
+from cortex_py.core.embedding.backends.openai import OpenAIBackend
+from cortex_py.core.embedding.backends.registry import BACKENDS, available_backends, missing_for_cuda, open_backend
+from cortex_py.core.embedding.backends.sentence_transformers import SentenceTransformersBackend
+from cortex_py.core.errors import ConfigurationError, EmbeddingError
 
 HEAVY = {
     "numpy",
@@ -73,7 +73,7 @@ def test_the_probes_tell_what_is_so() -> None:
 
 def test_probing_imports_nothing_heavy() -> None:
     code = (
-        "from cortex_py.embedding.backends.registry import available_backends, missing_for_cuda\n"
+        "from cortex_py.core.embedding.backends.registry import available_backends, missing_for_cuda\n"
         "available_backends(), missing_for_cuda('onnxruntime'), missing_for_cuda('torch')"
     )
     assert not _loaded_after(code) & HEAVY
@@ -82,8 +82,8 @@ def test_probing_imports_nothing_heavy() -> None:
 @pytest.mark.slow
 def test_opening_a_backend_and_asking_about_it_imports_nothing_heavy(exported: Path) -> None:
     code = f"""
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.registry import open_backend
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.registry import open_backend
 for more in ({{}}, {{"embedding_backend": {str(exported)!r}}},
              {{"embedding_backend": "openai", "embedding_url": "http://localhost/v1", "embedding_model": "m"}}):
     backend = open_backend(settings=load_settings(**more))
@@ -95,7 +95,7 @@ for more in ({{}}, {{"embedding_backend": {str(exported)!r}}},
 
 def test_information_and_health_load_nothing(exported: Path) -> None:
     code = f"""
-from cortex_py.embedding.service import EmbeddingService
+from cortex_py.core.embedding.service import EmbeddingService
 for backend in ("onnx", {str(exported)!r}):
     with EmbeddingService(backend=backend) as service:
         info, health = service.info(), service.health()

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cases import each
-from cortex_py.embedding.batching import Batcher, Job
-from cortex_py.errors import EmbeddingError, ModelMissing
+from cortex_py.core.embedding.batching import Batcher, Job
+from cortex_py.core.errors import EmbeddingError, ModelMissing
 from timing import MINUTE
 
 PATIENCE = MINUTE

@@ -9,8 +9,8 @@ import pytest
 from endpoint import Endpoint, refusal, vectors
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.openai import OpenAIBackend
-from cortex_py.errors import EmbeddingError
+from cortex_py.core.embedding.backends.openai import OpenAIBackend
+from cortex_py.core.errors import EmbeddingError
 
 TEXT = "The invoices are rendered by WeasyPrint"
 

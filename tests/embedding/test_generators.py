@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from cases import each
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.token_batches import normalize_rows
-from cortex_py.embedding.generators import GeneratorBackend, as_backend
-from cortex_py.errors import ConfigurationError, EmbeddingError
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.token_batches import normalize_rows
+from cortex_py.core.embedding.generators import GeneratorBackend, as_backend
+from cortex_py.core.errors import ConfigurationError, EmbeddingError
 
 from stub_backend import StubBackend
 

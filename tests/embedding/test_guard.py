@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.config import Profile
-from cortex_py.embedding.guards import PROFILES, Guard
-from cortex_py.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, wire_form
+from cortex_py.core.config import Profile
+from cortex_py.core.embedding.guards import PROFILES, Guard
+from cortex_py.core.errors import ConfigurationError, ContentBlocked, ContentTooLarge, CortexError, wire_form
 from timing import quick
 
 CODE = Guard(100, 3)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from model_folders import WIDTH, with_weights
 
-from cortex_py.embedding.backends.mlx import MlxBackend
-from cortex_py.errors import ConfigurationError, ModelCorrupt, ModelMissing
+from cortex_py.core.embedding.backends.mlx import MlxBackend
+from cortex_py.core.errors import ConfigurationError, ModelCorrupt, ModelMissing
 
 needs_mlx = pytest.mark.skipif(not find_spec("mlx"), reason="MLX is not installed: it is made for Apple silicon")
 

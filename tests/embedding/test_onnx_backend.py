@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.clock import Limit, apply_limit
-from cortex_py.embedding.backends.onnx import OnnxBackend, threads_beside_others
-from cortex_py.embedding.backends.token_batches import group_by_length
-from cortex_py.embedding.shipped_model import FORMER, RECALL
-from cortex_py.errors import DeadlineExceeded, ModelCorrupt, ModelMissing
+from cortex_py.core.clock import Limit, apply_limit
+from cortex_py.core.embedding.backends.onnx import OnnxBackend, threads_beside_others
+from cortex_py.core.embedding.backends.token_batches import group_by_length
+from cortex_py.core.embedding.shipped_model import FORMER, RECALL
+from cortex_py.core.errors import DeadlineExceeded, ModelCorrupt, ModelMissing
 
 SENTENCE = "Agents keep decisions, patterns, lessons and the reasons behind them in one place. "
 # 3 to about 250 tokens, in no order of length.
@@ -79,8 +79,8 @@ def test_it_loads_when_first_asked_to_embed() -> None:
 def _modules_after(code: str) -> set[str]:
     script = f"""
 import json, sys
-from cortex_py.embedding.backends.onnx import OnnxBackend
-import cortex_py.embedding.backends.backend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+import cortex_py.core.embedding.backends.backend
 backend = OnnxBackend()
 {code}
 print(json.dumps(sorted(sys.modules)))
@@ -104,7 +104,7 @@ def test_embedding_needs_neither_torch_nor_its_kin() -> None:
 def test_memory_does_not_grow_with_the_batch() -> None:
     script = """
 import resource
-from cortex_py.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
 backend = OnnxBackend()
 texts = [f"{n} " + "word " * 300 for n in range(32)]
 backend.embed(texts[:8])

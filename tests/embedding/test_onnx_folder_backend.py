@@ -14,11 +14,11 @@ import pytest
 from model_folders import INT64, VOCABULARY, WIDTH, export, word_table
 from onnx_writer import FLOAT, GraphWriter, Message
 
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.onnx_folder import GraphSlot, OnnxFolderBackend, read_signature
-from cortex_py.embedding.shipped_model import RECALL, SHIPPED
-from cortex_py.embedding.wordpiece import WordPiece
-from cortex_py.errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.onnx_folder import GraphSlot, OnnxFolderBackend, read_signature
+from cortex_py.core.embedding.shipped_model import RECALL, SHIPPED
+from cortex_py.core.embedding.wordpiece import WordPiece
+from cortex_py.core.errors import ConfigurationError, EmbeddingError, ModelCorrupt, ModelMissing
 
 TEXTS = ["Use PostgreSQL for JSONB", "naïve café", "日本語のテキスト", "", "word " * 300, "x" * 101, "lone \ud800 half"]
 
@@ -88,7 +88,7 @@ def test_what_the_file_says_is_read_without_a_runtime(exported: Path) -> None:
     script = f"""
 import json, sys
 from pathlib import Path
-from cortex_py.embedding.backends.onnx_folder import OnnxFolderBackend
+from cortex_py.core.embedding.backends.onnx_folder import OnnxFolderBackend
 backend = OnnxFolderBackend(Path({str(exported)!r}))
 backend.fingerprint, backend.dimensions, backend.max_tokens, backend.loaded, backend.count_tokens("text")
 print(json.dumps(sorted(sys.modules)))
@@ -182,7 +182,7 @@ def test_a_folder_without_a_tokeniser_says_so(own: Path) -> None:
 
 def test_a_tokeniser_that_needs_a_package_names_it(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (own / "vocab.txt").unlink()
-    monkeypatch.setattr("cortex_py.embedding.backends.model_folder.find_spec", lambda _: None)
+    monkeypatch.setattr("cortex_py.core.embedding.backends.model_folder.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*'\.\[onnx-folder\]'"):
         OnnxFolderBackend(own).count_tokens("x")
 

@@ -14,11 +14,11 @@ import pytest
 from endpoint import Endpoint, Step, answer, refusal, vectors
 
 from cases import each
-from cortex_py.clock import Limit, apply_limit
-from cortex_py.embedding.backends import openai as openai_backend
-from cortex_py.embedding.backends.openai import OpenAIBackend
-from cortex_py.embedding.wordpiece import WordPiece
-from cortex_py.errors import ConfigurationError, CortexError, DeadlineExceeded, EmbeddingError
+from cortex_py.core.clock import Limit, apply_limit
+from cortex_py.core.embedding.backends import openai as openai_backend
+from cortex_py.core.embedding.backends.openai import OpenAIBackend
+from cortex_py.core.embedding.wordpiece import WordPiece
+from cortex_py.core.errors import ConfigurationError, CortexError, DeadlineExceeded, EmbeddingError
 from llm.chat_server import Answer, ChatServer, dripping
 from timing import MINUTE, no_hang
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cortex_py.embedding.guards import SlidingWindow
-from cortex_py.errors import RateLimited
+from cortex_py.core.embedding.guards import SlidingWindow
+from cortex_py.core.errors import RateLimited
 from timing import MINUTE
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from model_folders import WIDTH, with_weights
 
-from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
-from cortex_py.errors import EmbeddingError, ModelCorrupt, ModelMissing
+from cortex_py.core.embedding.backends.sentence_transformers import SentenceTransformersBackend
+from cortex_py.core.errors import EmbeddingError, ModelCorrupt, ModelMissing
 
 # Other makers' libraries warn about themselves and each other.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -70,7 +70,7 @@ def _rewrite(path: Path, content: str) -> None:
 def test_what_its_files_say_is_known_without_the_library(folder: Path) -> None:
     script = f"""
 import json, sys
-from cortex_py.embedding.backends.sentence_transformers import SentenceTransformersBackend
+from cortex_py.core.embedding.backends.sentence_transformers import SentenceTransformersBackend
 backend = SentenceTransformersBackend({str(folder)!r})
 print(backend.name, backend.model_name, backend.dimensions, backend.max_tokens, backend.loaded)
 print(backend.count_tokens("two words"), backend.fingerprint)

@@ -11,13 +11,13 @@ import apsw
 import numpy as np
 import pytest
 
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.cache import VectorCache
-from cortex_py.embedding.guards import SlidingWindow
-from cortex_py.embedding.service import EmbeddingService, Metadata, Metrics
-from cortex_py.embedding.sqlite_vectors import SqliteVectors
-from cortex_py.errors import (
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.cache import VectorCache
+from cortex_py.core.embedding.guards import SlidingWindow
+from cortex_py.core.embedding.service import EmbeddingService, Metadata, Metrics
+from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
+from cortex_py.core.errors import (
     ConfigurationError,
     ContentTooLarge,
     CortexError,

@@ -18,11 +18,11 @@ import pytest
 from numpy.typing import NDArray
 
 from cases import each
-from cortex_py.embedding.batching import Batcher, Job
-from cortex_py.embedding.cache import VectorCache
-from cortex_py.embedding.service import EmbeddingService, Metrics, embed_many, embed_one
-from cortex_py.embedding.sqlite_vectors import SqliteVectors
-from cortex_py.errors import CortexError, EmbeddingError, RateLimited, wire_form
+from cortex_py.core.embedding.batching import Batcher, Job
+from cortex_py.core.embedding.cache import VectorCache
+from cortex_py.core.embedding.service import EmbeddingService, Metrics, embed_many, embed_one
+from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
+from cortex_py.core.errors import CortexError, EmbeddingError, RateLimited, wire_form
 from timing import MINUTE
 
 from stub_backend import StubBackend
@@ -332,10 +332,10 @@ _FORKING = """
 import os, signal, sys, warnings
 from pathlib import Path
 import numpy as np
-from cortex_py.embedding.cache import VectorCache
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.embedding.sqlite_vectors import SqliteVectors
-from cortex_py.errors import EmbeddingError
+from cortex_py.core.embedding.cache import VectorCache
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
+from cortex_py.core.errors import EmbeddingError
 
 warnings.simplefilter("ignore")
 signal.alarm(20)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.embedding.shipped_model import RECALL, SHIPPED, read_manifest
-from cortex_py.errors import ConfigurationError
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.embedding.shipped_model import RECALL, SHIPPED, read_manifest
+from cortex_py.core.errors import ConfigurationError
 
 FIGURES = Path(__file__).parents[2] / "training" / "cortex_recall" / "figures.json"
 CARD = Path(__file__).parents[2] / "docs" / "explain" / "model-card.md"

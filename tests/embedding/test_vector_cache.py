@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cortex_py.embedding import sqlite_vectors
-from cortex_py.embedding.cache import VectorCache, cache_key
-from cortex_py.embedding.sqlite_vectors import SqliteVectors
+from cortex_py.core.embedding import sqlite_vectors
+from cortex_py.core.embedding.cache import VectorCache, cache_key
+from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
 
 from forking import python_command
 
@@ -431,7 +431,7 @@ def test_places_where_nothing_may_be_written(open_to_all: Path) -> None:
         import os
         from pathlib import Path
         import numpy as np
-        from cortex_py.embedding.sqlite_vectors import SqliteVectors
+        from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
         if os.getuid() == 0:
             os.setgroups([]); os.setgid(65534); os.setuid(65534)
         keys = [bytes.fromhex(key) for key in {[_key(n).hex() for n in range(3)]}]
@@ -459,7 +459,7 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 import numpy as np
-from cortex_py.embedding.sqlite_vectors import SqliteVectors
+from cortex_py.core.embedding.sqlite_vectors import SqliteVectors
 
 path, number = Path(sys.argv[1]), int(sys.argv[2])
 keys = [sha256(str(n).encode()).digest() for n in range(600)]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from model_folders import VOCABULARY
 from tokenizers import BertWordPieceTokenizer, Tokenizer
 
-from cortex_py.embedding import wordpiece
-from cortex_py.embedding.wordpiece import WordPiece
+from cortex_py.core.embedding import wordpiece
+from cortex_py.core.embedding.wordpiece import WordPiece
 
 UNLIMITED = 10**9
 

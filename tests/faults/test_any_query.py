@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.errors import InvalidInput
+from cortex_py.core.errors import InvalidInput
 
 from stub_backend import StubBackend
 

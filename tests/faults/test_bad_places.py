@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import ConfigurationError, StoreCorrupt, StoreFull, StoreTooNew
+from cortex_py.core.store.sqlite import open_sqlite
 from nobody import run_as_nobody
 
 from stub_backend import StubBackend

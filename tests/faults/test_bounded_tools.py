@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.registry import TOOLS
 from hostile_texts import HOSTILE, hostile
 from timing import is_steep
 from tool_calls import Meter, opened, use_every_parameter, use_every_tool

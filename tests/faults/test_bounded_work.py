@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from cases import each
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 from hostile_texts import HOSTILE, hostile
 from text_readers import READERS
 from timing import explodes

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.team.postgres.engine import open_postgres
 from faults.team import PATIENCE, Client, Team
 
 from postgres_server import PostgresServer, both_url, running_server, streaming_replica

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.store.sqlite import open_sqlite
 
 from forking import python_command
 from stub_backend import StubBackend

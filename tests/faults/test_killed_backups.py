@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.store.documents.document import SHARED_KINDS
+from cortex_py.core.store.documents.document import SHARED_KINDS
 
 from forking import python_command
 from helpers import FakeClock

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from cortex_py import Cortex
-from cortex_py.cli import cli
-from cortex_py.errors import SnapshotNotFound, StoreMissing
+from cortex_py.core.errors import SnapshotNotFound, StoreMissing
+from cortex_py.surfaces.cli import cli
 
 from forking import python_command
 from homes import opened

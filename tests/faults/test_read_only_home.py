@@ -53,7 +53,8 @@ def _as_nobody(home: Path, project: Path, out: Path) -> list[str]:
     """Use a home, after another one was used that loaded what is loaded late."""
     uses = textwrap.indent(USES, "    ")
     before = f"""
-import cortex_py.backup.transfer.export, cortex_py.diagnosis, cortex_py.backup.service, cortex_py.memory.service
+import cortex_py.parts.backup.transfer.export, cortex_py.diagnosis, cortex_py.parts.backup.service
+import cortex_py.core.memory.service
 exported = Path({str(out)!r}, "export.jsonl")
 with Cortex.open({str(home)!r} + "-warm", project={str(project)!r}, backend=StubBackend()) as cortex:
     cortex.memories.capture("prefers tabs")

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import Conflict
-from cortex_py.security.repeats import repeatable
-from cortex_py.store.postgres.engine import open_postgres
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.errors import Conflict
+from cortex_py.core.security.repeats import repeatable
+from cortex_py.core.store.sqlite import open_sqlite
+from cortex_py.team.postgres.engine import open_postgres
 
 from forking import python_command
 from helpers import FakeClock
@@ -28,8 +28,8 @@ pytestmark = pytest.mark.sqlite_only  # each says which engine it is about
 # A server that is killed after the commit of a capture and before its answer.
 _KILLED = """
 import os, signal, sys
-from cortex_py.cli import main
-from cortex_py.jobs import Jobs
+from cortex_py.surfaces.cli import main
+from cortex_py.core.jobs import Jobs
 Jobs.added = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 sys.argv = ["cortex", "serve"]
 main()

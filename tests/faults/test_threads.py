@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.store.search.vectors import VectorMatrix
+from cortex_py.core.store.search.vectors import VectorMatrix
 
 from stub_backend import StubBackend
 
@@ -38,7 +38,7 @@ def test_threads_share_one_cortex(home: Path, project: Path) -> None:
 def test_a_slow_search_delays_no_other_and_sees_its_own_moment(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.core.store.search.process_space.SMALL", -1)
     entered, go_on = Event(), Event()
     nearest = VectorMatrix.nearest
 

@@ -25,12 +25,28 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from cortex_py.access.oidc import KeySet, SignedTokens
-from cortex_py.backup.bridges.layouts import LAYOUTS, ClaudeMemory
-from cortex_py.backup.snapshots import archive as archive_members
-from cortex_py.backup.snapshots.archive import ArchiveLimits, ArchivePart, parse_manifest, verify_archive
-from cortex_py.backup.snapshots.replacement import StateDigest, documents_in
-from cortex_py.backup.sync.packs import (
+from cortex_py.core.clock import full_address, parse_ref
+from cortex_py.core.embedding.backends.openai import OpenAIBackend
+from cortex_py.core.embedding.wordpiece import WordPiece
+from cortex_py.core.errors import CortexError, InvalidInput
+from cortex_py.core.llm.client import InvalidAnswer, SchemaCheck
+from cortex_py.core.llm.registry import OpenAIChat
+from cortex_py.core.llm.values import Prompt
+from cortex_py.core.memory.comparison.statements import read_statement
+from cortex_py.core.memory.consolidation.merging import facts
+from cortex_py.core.memory.labels.keyphrases import suggest_tags
+from cortex_py.core.memory.labels.structuring import structure
+from cortex_py.core.memory.recall.filters import parse_filter
+from cortex_py.core.memory.text import chunk, query_terms, query_traits, record_traits, split_turns, terms
+from cortex_py.core.remote import RemoteProblem
+from cortex_py.core.security.ciphers import ObjectKeys, seal_object
+from cortex_py.core.security.policy import Screen
+from cortex_py.core.security.spoken import without_given
+from cortex_py.parts.backup.bridges.layouts import LAYOUTS, ClaudeMemory
+from cortex_py.parts.backup.snapshots import archive as archive_members
+from cortex_py.parts.backup.snapshots.archive import ArchiveLimits, ArchivePart, parse_manifest, verify_archive
+from cortex_py.parts.backup.snapshots.replacement import StateDigest, documents_in
+from cortex_py.parts.backup.sync.packs import (
     HeadName,
     framed,
     head_names,
@@ -41,58 +57,41 @@ from cortex_py.backup.sync.packs import (
     space_mark,
     unframed,
 )
-from cortex_py.backup.targets import webdav as target_propfind
-from cortex_py.backup.targets.target import TargetProblem
-from cortex_py.backup.transfer import import_reader as import_lines
-from cortex_py.backup.transfer import markdown as markdown_form
-from cortex_py.backup.transfer import markdown as plain_memories
-from cortex_py.backup.transfer.readers.files import SourceFile, source_files
-from cortex_py.backup.transfer.readers.records import SourceRecord
-from cortex_py.backup.transfer.readers.registry import readers, recognise
-from cortex_py.backup.vault.header import KdfLimits, read_header
-from cortex_py.cli.output import visible
-from cortex_py.clients.catalogue import BY_KEY, CATALOGUE
-from cortex_py.clients.checks import client_states
-from cortex_py.clients.install import Setup
-from cortex_py.clients.json_edit import read_json, remove, set_member
-from cortex_py.clock import full_address, parse_ref
-from cortex_py.context.branches import file as branch_file
-from cortex_py.context.project import folders_of, has_own_objects, identify
-from cortex_py.embedding.backends.openai import OpenAIBackend
-from cortex_py.embedding.wordpiece import WordPiece
-from cortex_py.errors import CortexError, InvalidInput
-from cortex_py.git_remotes import RemoteAddress, normalise_remote
-from cortex_py.graph.reading.extract import extract
-from cortex_py.grounding.claims.claims import read_claims
-from cortex_py.grounding.claims.passages import read_passages
-from cortex_py.grounding.claims.phrases import confidence
-from cortex_py.hooks.dialects import CLIENTS, read_event
-from cortex_py.hooks.frame import neutralise
-from cortex_py.hooks.prepared import read_head, roots_of
-from cortex_py.hooks.turns import turns_of
-from cortex_py.http.access import is_open, page_scope, route_of
-from cortex_py.http.embeddings import EmbeddingBatchInput, EmbeddingGenerateInput, OpenAIRequest
-from cortex_py.http.middleware import bearer
-from cortex_py.http.pages import read_body
-from cortex_py.licensing import licence
-from cortex_py.llm.client import InvalidAnswer, SchemaCheck
-from cortex_py.llm.registry import OpenAIChat
-from cortex_py.llm.values import Prompt
-from cortex_py.mcp.stdio.frames import Malformed, read_frame, read_lines
-from cortex_py.memory.comparison.statements import read_statement
-from cortex_py.memory.consolidation.merging import facts
-from cortex_py.memory.labels.keyphrases import suggest_tags
-from cortex_py.memory.labels.structuring import structure
-from cortex_py.memory.recall.filters import parse_filter
-from cortex_py.memory.text import chunk, query_terms, query_traits, record_traits, split_turns, terms
-from cortex_py.prompts import files as prompt_files
-from cortex_py.prompts.language.placeholders import find_blanks
-from cortex_py.prompts.language.rendering import render
-from cortex_py.prompts.language.syntax import parse as parse_template
-from cortex_py.remote import RemoteProblem
-from cortex_py.security.ciphers import ObjectKeys, seal_object
-from cortex_py.security.policy import Screen
-from cortex_py.security.spoken import without_given
+from cortex_py.parts.backup.targets import webdav as target_propfind
+from cortex_py.parts.backup.targets.target import TargetProblem
+from cortex_py.parts.backup.transfer import import_reader as import_lines
+from cortex_py.parts.backup.transfer import markdown as markdown_form
+from cortex_py.parts.backup.transfer import markdown as plain_memories
+from cortex_py.parts.backup.transfer.readers.files import SourceFile, source_files
+from cortex_py.parts.backup.transfer.readers.records import SourceRecord
+from cortex_py.parts.backup.transfer.readers.registry import readers, recognise
+from cortex_py.parts.backup.vault.header import KdfLimits, read_header
+from cortex_py.parts.clients.catalogue import BY_KEY, CATALOGUE
+from cortex_py.parts.clients.checks import client_states
+from cortex_py.parts.clients.install import Setup
+from cortex_py.parts.clients.json_edit import read_json, remove, set_member
+from cortex_py.parts.context.branches import file as branch_file
+from cortex_py.parts.context.project import folders_of, has_own_objects, identify
+from cortex_py.parts.graph.reading.extract import extract
+from cortex_py.parts.hooks.dialects import CLIENTS, read_event
+from cortex_py.parts.hooks.frame import neutralise
+from cortex_py.parts.hooks.prepared import read_head, roots_of
+from cortex_py.parts.hooks.turns import turns_of
+from cortex_py.parts.prompts import files as prompt_files
+from cortex_py.parts.prompts.language.placeholders import find_blanks
+from cortex_py.parts.prompts.language.rendering import render
+from cortex_py.parts.prompts.language.syntax import parse as parse_template
+from cortex_py.parts.verify.claims.claims import read_claims
+from cortex_py.parts.verify.claims.passages import read_passages
+from cortex_py.parts.verify.claims.phrases import confidence
+from cortex_py.surfaces.cli.output import visible
+from cortex_py.surfaces.http.access import is_open, page_scope, route_of
+from cortex_py.surfaces.http.embeddings import EmbeddingBatchInput, EmbeddingGenerateInput, OpenAIRequest
+from cortex_py.surfaces.http.middleware import bearer
+from cortex_py.surfaces.http.pages import read_body
+from cortex_py.surfaces.mcp.stdio.frames import Malformed, read_frame, read_lines
+from cortex_py.team.access.oidc import KeySet, SignedTokens
+from cortex_py.team.licence import licence
 from cortex_py.worktree import formats
 from cortex_py.worktree.code.syntax import analyse
 from cortex_py.worktree.files.choice import decode_text
@@ -102,6 +101,7 @@ from cortex_py.worktree.git.checkout_hook import find_hook
 from cortex_py.worktree.git.diffs import PatchReader, new_file_change, new_file_lines, parse_raw_listing
 from cortex_py.worktree.git.runner import split_lines
 from cortex_py.worktree.manifests.manifests import read_dependencies, read_own_version
+from cortex_py.worktree.remotes import RemoteAddress, normalise_remote
 from cortex_py.worktree.test_reports import read_report
 from filter_text import format_filter
 from llm.chat_server import SCHEMA

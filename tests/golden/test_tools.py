@@ -14,8 +14,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
 from golden.steady import Steady, compare
 
 from clients import CURRENT, connected

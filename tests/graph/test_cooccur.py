@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.graph.relationships import InferredPair, infer
-from cortex_py.graph.values import EntityType, RelationshipType
+from cortex_py.core.graph_values import EntityType, RelationshipType
+from cortex_py.parts.graph.relationships import InferredPair, infer
 
 TYPES: dict[str, EntityType] = {
     "alice": "Person",

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from mermaidx.engines.quickjs_engine import Engine
 
 from cases import each
-from cortex_py.graph.draw import as_json, dot, mermaid
-from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, EntityType, Relationship
+from cortex_py.core.graph_values import ENTITY_TYPES, RELATIONSHIP_TYPES, Entity, EntityType, Relationship
+from cortex_py.parts.graph.draw import as_json, dot, mermaid
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HOSTILE = [

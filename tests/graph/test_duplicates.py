@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from cases import each
-from cortex_py.graph.entities import DuplicateGroup, find_duplicates, fold_name
-from cortex_py.graph.values import Entity, EntityType
+from cortex_py.core.graph_values import Entity, EntityType
+from cortex_py.parts.graph.entities import DuplicateGroup, find_duplicates, fold_name
 from timing import quick
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from cases import each
-from cortex_py.graph.reading.entity_names import KnownEntity
-from cortex_py.graph.reading.extract import MAX_CHARACTERS, extract
-from cortex_py.graph.reading.repetition import FEATURES, WEIGHTS_FILE
-from cortex_py.graph.values import EntityType, keys_of
+from cortex_py.core.graph_values import EntityType, keys_of
+from cortex_py.parts.graph.reading.entity_names import KnownEntity
+from cortex_py.parts.graph.reading.extract import MAX_CHARACTERS, extract
+from cortex_py.parts.graph.reading.repetition import FEATURES, WEIGHTS_FILE
 
 
 class Names:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.graph.reading.extract import MOST_CHARACTERS, extract
-from cortex_py.graph.reading.knowledge import NO_KNOWLEDGE, Knowledge
-from cortex_py.graph.values import ENTITY_TYPES, Extraction
+from cortex_py.core.graph_values import ENTITY_TYPES, Extraction
+from cortex_py.parts.graph.reading.extract import MOST_CHARACTERS, extract
+from cortex_py.parts.graph.reading.knowledge import NO_KNOWLEDGE, Knowledge
 from timing import quick
 
 WORDS = (

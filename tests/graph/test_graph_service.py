@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.errors import ContentBlocked, ContentTooLarge, EntityNotFound, InvalidInput, RelationshipNotFound
-from cortex_py.graph.service import Graph
-from cortex_py.graph.values import ENTITY_TYPES, Relationship
+from cortex_py.core.errors import ContentBlocked, ContentTooLarge, EntityNotFound, InvalidInput, RelationshipNotFound
+from cortex_py.core.graph_values import ENTITY_TYPES, Relationship
+from cortex_py.parts.graph.service import Graph
 
 from helpers import FakeClock
 from stub_backend import StubBackend

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.clock import to_micros
-from cortex_py.store.database import Session
-from cortex_py.store.graph.graph import (
+from cortex_py.core.clock import to_micros
+from cortex_py.core.store.database import Session
+from cortex_py.core.store.graph.graph import (
     AliasRow,
     EntityRow,
     GraphTable,
@@ -21,8 +21,8 @@ from cortex_py.store.graph.graph import (
     RelationshipRow,
     Sight,
 )
-from cortex_py.store.sqlite import SqliteDatabase, open_sqlite
-from cortex_py.store.tables.memories import purge_rows
+from cortex_py.core.store.sqlite import SqliteDatabase, open_sqlite
+from cortex_py.core.store.tables.memories import purge_rows
 
 from helpers import FakeClock
 from stub_backend import StubBackend

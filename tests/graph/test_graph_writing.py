@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.errors import EntityNotFound
-from cortex_py.graph.writer import MIN_CONFIDENCE
-from cortex_py.records import Memory
-from cortex_py.store.migrations import MIGRATIONS
+from cortex_py.core.errors import EntityNotFound
+from cortex_py.core.records import Memory
+from cortex_py.core.store.migrations import MIGRATIONS
+from cortex_py.parts.graph.writer import MIN_CONFIDENCE
 
 from forking import python_command
 from helpers import FakeClock, git

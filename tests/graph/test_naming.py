@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.graph.values import ENTITY_TYPES, EntityType, canonical
+from cortex_py.core.graph_values import ENTITY_TYPES, EntityType, canonical
 
 
 @each(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.graph.reading.knowledge import Knowledge, names_in
+from cortex_py.parts.graph.reading.knowledge import Knowledge, names_in
 from timing import quick
 
 from helpers import FakeClock, git

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from cortex_py.graph.reading.network import NETWORK_FILE, Network, load_network
-from cortex_py.graph.reading.shapes import NAMES_FILE
-from cortex_py.graph.reading.tagger import MODEL_FILE, TYPE_OF, load_tagger
+from cortex_py.parts.graph.reading.network import NETWORK_FILE, Network, load_network
+from cortex_py.parts.graph.reading.shapes import NAMES_FILE
+from cortex_py.parts.graph.reading.tagger import MODEL_FILE, TYPE_OF, load_tagger
 
 from datasets import DatasetMissing
 
@@ -34,7 +34,7 @@ def test_what_ships_is_small() -> None:
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:
-    code = "from cortex_py.graph.reading import extract, tagger; print(int(tagger.load_tagger.is_loaded))"
+    code = "from cortex_py.parts.graph.reading import extract, tagger; print(int(tagger.load_tagger.is_loaded))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
@@ -78,7 +78,7 @@ def test_a_second_thread_of_the_array_library_is_not_waited_for(monkeypatch: pyt
             steps.append("all threads")
 
     computed = Network.log_likelihoods
-    monkeypatch.setattr("cortex_py.store.search.vectors._guard", Guard)
+    monkeypatch.setattr("cortex_py.core.store.search.vectors._guard", Guard)
     monkeypatch.setattr(Network, "log_likelihoods", lambda *given: (steps.append("compute"), computed(*given))[1])
     load_tagger().likelihoods([["Alice", "uses", "Redis"]])
     assert steps == ["one thread", "compute", "all threads"]

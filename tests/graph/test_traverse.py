@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.graph.traversal import Edges, EdgesBetween, neighbours, search
+from cortex_py.parts.graph.traversal import Edges, EdgesBetween, neighbours, search
 
 if TYPE_CHECKING:
     import networkx as nx

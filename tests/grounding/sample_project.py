@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.grounding.verification import Finding, Verification
+from cortex_py.parts.verify.verification import Finding, Verification
 
 from helpers import git
 from stub_backend import StubBackend

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.claims.claims import Claim, read_claims
-from cortex_py.grounding.claims.passages import read_passages
+from cortex_py.parts.verify.claims.claims import Claim, read_claims
+from cortex_py.parts.verify.claims.passages import read_passages
 from timing import growth, quick
 
 SAID = [

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.claims.claims import read_claims
-from cortex_py.grounding.contradictions import contradictions as exclusions
-from cortex_py.grounding.contradictions.contradictions import Contradiction, find_conflict, find_contradictions
+from cortex_py.parts.verify.claims.claims import read_claims
+from cortex_py.parts.verify.contradictions import contradictions as exclusions
+from cortex_py.parts.verify.contradictions.contradictions import Contradiction, find_conflict, find_contradictions
 
 EXCLUDING = [
     ("`foo` validates input. `foo` does not validate input.", "polarity"),
@@ -444,7 +444,7 @@ def test_the_work_grows_with_the_claims(sentence: str, monkeypatch: pytest.Monke
         asked += 1
         return compare(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("cortex_py.grounding.contradictions.contradictions.find_exclusion", counting)
+    monkeypatch.setattr("cortex_py.parts.verify.contradictions.contradictions.find_exclusion", counting)
     claims = read_claims("\n\n".join(sentence.format(n=n) for n in range(300))).claims
     assert len(claims) >= 300
     find_contradictions(claims)

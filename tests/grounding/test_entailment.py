@@ -16,9 +16,9 @@ from entailment_folders import CLS, INT64, NO, PAIRED, SEP, YES, write_config, w
 from onnx_writer import FLOAT, GraphWriter
 from tokenizers import processors
 
-from cortex_py.embedding.backends.onnx_folder import GraphSlot, Signature
-from cortex_py.errors import ConfigurationError, ModelCorrupt
-from cortex_py.grounding.judges.entailment import EntailmentModel, _output
+from cortex_py.core.embedding.backends.onnx_folder import GraphSlot, Signature
+from cortex_py.core.errors import ConfigurationError, ModelCorrupt
+from cortex_py.parts.verify.judges.entailment import EntailmentModel, _output
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def test_opening_loads_nothing_heavy(folder: Path) -> None:
     script = f"""
 import json, sys
 from pathlib import Path
-from cortex_py.grounding.judges.entailment import EntailmentModel
+from cortex_py.parts.verify.judges.entailment import EntailmentModel
 assert EntailmentModel(Path({str(folder)!r})).loaded is False
 print(json.dumps(sorted(sys.modules)))
 """
@@ -313,7 +313,7 @@ def test_a_model_that_reads_next_to_nothing_is_refused(folder: Path) -> None:
 
 
 def test_the_package_that_reads_the_tokeniser_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cortex_py.grounding.judges.entailment.find_spec", lambda _: None)
+    monkeypatch.setattr("cortex_py.parts.verify.judges.entailment.find_spec", lambda _: None)
     with pytest.raises(ConfigurationError, match=r"'tokenizers'. .*'\.\[onnx-folder\]'"):
         EntailmentModel(folder)
 

@@ -11,9 +11,9 @@ from sample_project import commit, make_repository, make_sample, open_at
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.session import ProjectSessions
-from cortex_py.errors import FilterSyntaxError
-from cortex_py.records import NewMemory
+from cortex_py.core.errors import FilterSyntaxError
+from cortex_py.core.records import NewMemory
+from cortex_py.session import ProjectSessions
 
 from old_schemas import use_schema
 from stub_backend import StubBackend
@@ -87,7 +87,7 @@ def test_a_turn_without_claims_has_no_score(desk: Cortex, branch: str) -> None:
 def test_a_turn_is_kept_where_it_could_not_be_checked(
     desk: Cortex, branch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.grounding.service._LONGEST", 10)
+    monkeypatch.setattr("cortex_py.parts.verify.service._LONGEST", 10)
     said = desk.contexts.append(branch, FALSE, "assistant")
     assert said.verification is None
     assert "characters" in said.unchecked

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.claims.phrases import BOOSTERS, HEDGES, confidence, hedging
+from cortex_py.parts.verify.claims.phrases import BOOSTERS, HEDGES, confidence, hedging
 
 PLAIN = "I added `login` to auth.py."
 WORDS = ["parser", "handles", "quotes", "not", "no", "about", "30", ".", "!", "\n", "May", "`might`"]

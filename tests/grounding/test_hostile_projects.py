@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sample_project import commit, fill, junit, locations, make_repository, only, open_at
 
-from cortex_py.errors import CortexError
-from cortex_py.grounding.index import project_index
-from cortex_py.grounding.verification import Verification, to_stored_json
+from cortex_py.core.errors import CortexError
+from cortex_py.parts.verify.index import project_index
+from cortex_py.parts.verify.verification import Verification, to_stored_json
 
 from helpers import git
 
@@ -266,7 +266,7 @@ def test_private_files_are_never_read(home: Path, project: Path, monkeypatch: py
         return b""
 
     for module in ("index.project_index", "index.lookup", "checks.values"):
-        monkeypatch.setattr(f"cortex_py.grounding.{module}.read_file", read)
+        monkeypatch.setattr(f"cortex_py.parts.verify.{module}.read_file", read)
     with open_at(home, project) as cortex:
         for sources in (None, [name], ["test report"], ["files"]):
             found = cortex.grounding.verify(

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import pytest
 from entailment_folders import write_config, write_graph, write_tokeniser
 
-from cortex_py.config import Settings, load_settings
-from cortex_py.errors import ConfigurationError
-from cortex_py.grounding.judges.judge import open_judge
-from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.registry import open_language_model
+from cortex_py.core.config import Settings, load_settings
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.llm.client import LanguageModel
+from cortex_py.core.llm.registry import open_language_model
+from cortex_py.parts.verify.judges.judge import open_judge
 
 from helpers import FakeClock
 from ledgers import MemoryLedger
@@ -91,8 +91,8 @@ def test_both_are_set_in_every_place(home: Path, tmp_path: Path, monkeypatch: py
 def test_opening_loads_nothing_heavy() -> None:
     script = (
         "import sys\n"
-        "from cortex_py.config import load_settings\n"
-        "from cortex_py.grounding.judges.judge import open_judge\n"
+        "from cortex_py.core.config import load_settings\n"
+        "from cortex_py.parts.verify.judges.judge import open_judge\n"
         "open_judge(load_settings(), lambda: None)\n"
         "assert not {'numpy', 'onnxruntime', 'tokenizers', 'httpx2', 'jsonschema'} & set(sys.modules)"
     )

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.claims.mentions import mentions
+from cortex_py.parts.verify.claims.mentions import mentions
 
 
 @each(

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from cortex_py.errors import LLMError
-from cortex_py.grounding.judges.llm import LanguageModelJudge
-from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.registry import OpenAIChat
+from cortex_py.core.errors import LLMError
+from cortex_py.core.llm.client import LanguageModel
+from cortex_py.core.llm.registry import OpenAIChat
+from cortex_py.parts.verify.judges.llm import LanguageModelJudge
 from llm.chat_server import Answer, Asked, ChatServer, chat, refusal
 
 from helpers import FakeClock

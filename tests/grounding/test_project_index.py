@@ -14,12 +14,12 @@ import apsw
 import pytest
 from sample_project import commit, fill, make_repository, make_sample, only, open_at
 
-from cortex_py.clock import Limit, apply_limit
-from cortex_py.grounding.index import project_index
-from cortex_py.grounding.index.lookup import Lookup
-from cortex_py.grounding.index.project_index import IndexState, ProjectIndex, index_name
-from cortex_py.grounding.sources import EVERYTHING
-from cortex_py.jobs import watch
+from cortex_py.core.clock import Limit, apply_limit
+from cortex_py.core.jobs import watch
+from cortex_py.parts.verify.index import project_index
+from cortex_py.parts.verify.index.lookup import Lookup
+from cortex_py.parts.verify.index.project_index import IndexState, ProjectIndex, index_name
+from cortex_py.parts.verify.sources import EVERYTHING
 from cortex_py.worktree.git.repository import Repository
 
 from forking import python_command
@@ -291,7 +291,7 @@ def test_however_little_was_read_nothing_true_is_contradicted(home: Path, projec
     with open_at(home, project) as cortex:
         stop = Countdown(most)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("cortex_py.grounding.service._deadline", lambda seconds: stop)
+            patch.setattr("cortex_py.parts.verify.service._deadline", lambda seconds: stop)
             found = cortex.grounding.verify(true, seconds=1)
     assert [one for one in found.findings if one.verdict == "contradicted"] == []
 
@@ -300,7 +300,7 @@ def test_a_turn_is_kept_though_there_was_no_time_to_check_it(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_sample(project)
-    monkeypatch.setattr("cortex_py.context.service.CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("cortex_py.parts.context.service.CHECK_SECONDS", 0.0)
     with open_at(home, project) as cortex:
         branch = cortex.contexts.create_branch("work")
         kept = cortex.contexts.append(branch.id, "I added `refresh_token` to app/auth.py.", "assistant")
@@ -383,7 +383,7 @@ def test_where_no_index_can_be_kept_it_lives_in_memory(
         elif way == "no right to write":
             monkeypatch.setattr(Path, "touch", lambda *_, **__: (_ for _ in ()).throw(PermissionError("no")))
         else:
-            monkeypatch.setattr("cortex_py.grounding.index.sqlite_index._BUSY_MS", 1)
+            monkeypatch.setattr("cortex_py.parts.verify.index.sqlite_index._BUSY_MS", 1)
             path = home / "evidence" / cortex.project.id / index_name(project.resolve())
             path.parent.mkdir(parents=True)
             other = apsw.Connection(str(path))
@@ -448,9 +448,9 @@ def test_who_has_no_time_does_not_wait_for_who_reads(index: ProjectIndex, root: 
 _PROCESS = """
 import sys
 from pathlib import Path
-from cortex_py.grounding.index.lookup import Lookup
-from cortex_py.grounding.index.project_index import ProjectIndex
-from cortex_py.grounding.sources import EVERYTHING
+from cortex_py.parts.verify.index.lookup import Lookup
+from cortex_py.parts.verify.index.project_index import ProjectIndex
+from cortex_py.parts.verify.sources import EVERYTHING
 from cortex_py.worktree.git.repository import Repository
 root = Path(sys.argv[1])
 index = ProjectIndex(Path(sys.argv[2]), root, Repository.discover(root))

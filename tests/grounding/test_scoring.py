@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.claims.claims import Claim, Uncheckable
-from cortex_py.grounding.claims.mentions import Mention
-from cortex_py.grounding.contradictions.contradictions import Contradiction
-from cortex_py.grounding.verification import (
+from cortex_py.parts.verify.claims.claims import Claim, Uncheckable
+from cortex_py.parts.verify.claims.mentions import Mention
+from cortex_py.parts.verify.contradictions.contradictions import Contradiction
+from cortex_py.parts.verify.verification import (
     ACCEPTED,
     REJECTED,
     Finding,

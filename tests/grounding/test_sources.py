@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import InvalidInput
-from cortex_py.grounding.sources import EVERYTHING, Sources, read_sources
+from cortex_py.core.errors import InvalidInput
+from cortex_py.parts.verify.sources import EVERYTHING, Sources, read_sources
 
 
 @pytest.mark.parametrize("names", [None, [], ()])

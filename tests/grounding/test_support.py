@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.grounding.judges.support import (
+from cortex_py.parts.verify.judges.support import (
     FEATURE_NAMES,
     SupportModel,
     compare,
@@ -119,7 +119,7 @@ def test_nothing_supports_and_nothing_is_supported() -> None:
 
 
 def test_the_shipped_model_weighs_what_is_computed() -> None:
-    text = resources.files("cortex_py.grounding.judges").joinpath("support_model.json").read_text("utf-8")
+    text = resources.files("cortex_py.parts.verify.judges").joinpath("support_model.json").read_text("utf-8")
     content = json.loads(text)
     assert set(FEATURE_NAMES) <= set(support("a claim", ["a fact"]).features)
     assert default_model() == SupportModel.from_json(text)

@@ -11,8 +11,8 @@ from sample_project import commit, fill, junit, locations, make_repository, make
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.errors import LimitExceeded
-from cortex_py.grounding.verification import Finding, Verification
+from cortex_py.core.errors import LimitExceeded
+from cortex_py.parts.verify.verification import Finding, Verification
 
 from helpers import git
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.hooks.warm import address_file, serving_hooks
+from cortex_py.parts.hooks.warm import address_file, serving_hooks
 
 from helpers import git
 from hook_runs import DATABASE, wait_for

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.hooks.cold import answer_cold
-from cortex_py.hooks.sessions import GivenMemories
+from cortex_py.parts.hooks.cold import answer_cold
+from cortex_py.parts.hooks.sessions import GivenMemories
 
 from helpers import git
 from hook_runs import DATABASE, context_of, processes_of, run_hook, wait_for

@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 
 from cases import each
-from cortex_py.hooks.dialects import CLIENTS, Hook, answer, find_hook, read_event
+from cortex_py.parts.hooks.dialects import CLIENTS, Hook, answer, find_hook, read_event
 
 from hook_runs import answer_schema
 

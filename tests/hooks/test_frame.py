@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.hooks.frame import Quote, fit, frame, quote
-from cortex_py.security.quoting import neutralise
-from cortex_py.security.spoken import without_given
-from cortex_py.store.sqlite_search import FoundNote
+from cortex_py.core.security.quoting import neutralise
+from cortex_py.core.security.spoken import without_given
+from cortex_py.core.store.sqlite_search import FoundNote
+from cortex_py.parts.hooks.frame import Quote, fit, frame, quote
 
 DAY = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -16,9 +16,9 @@ import jsonschema
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.hooks.dialects import CLIENTS
-from cortex_py.hooks.turns import read_turns
-from cortex_py.hooks.warm import address_file
+from cortex_py.parts.hooks.dialects import CLIENTS
+from cortex_py.parts.hooks.turns import read_turns
+from cortex_py.parts.hooks.warm import address_file
 from odd_files import KINDS, put
 
 from helpers import git

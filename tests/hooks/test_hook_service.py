@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import ConfigurationError
-from cortex_py.hooks.cold import answer_cold
-from cortex_py.hooks.dialects import find_hook, read_event
-from cortex_py.records import NewMemory
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.records import NewMemory
+from cortex_py.parts.hooks.cold import answer_cold
+from cortex_py.parts.hooks.dialects import find_hook, read_event
 
 from helpers import FakeClock, git
 from hook_runs import DATABASE

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import Conflict
-from cortex_py.hooks.gate import GateModel, PassageGate, SessionState, default_gate
-from cortex_py.hooks.turns import RawTurn, append_turn, read_turns
-from cortex_py.hooks.warm import address_file, serving_hooks
-from cortex_py.records import NewMemory
+from cortex_py.core.errors import Conflict
+from cortex_py.core.records import NewMemory
+from cortex_py.parts.hooks.gate import GateModel, PassageGate, SessionState, default_gate
+from cortex_py.parts.hooks.turns import RawTurn, append_turn, read_turns
+from cortex_py.parts.hooks.warm import address_file, serving_hooks
 from llm.chat_server import ChatServer, chat, refusal
 
 from helpers import git

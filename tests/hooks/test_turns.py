@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
-from cortex_py.config import load_settings
-from cortex_py.errors import StoreLocked
-from cortex_py.hooks.frame import frame
-from cortex_py.hooks.keeper import TurnKeeper
-from cortex_py.hooks.sessions import GivenMemories
-from cortex_py.hooks.turns import append_turn, forget_turns, has_plain_turns, read_turns, recode_turns, turns_folder
-from cortex_py.security.home_key import HomeKey
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import StoreLocked
+from cortex_py.core.security.home_key import HomeKey
+from cortex_py.parts.hooks.frame import frame
+from cortex_py.parts.hooks.keeper import TurnKeeper
+from cortex_py.parts.hooks.sessions import GivenMemories
+from cortex_py.parts.hooks.turns import (
+    append_turn,
+    forget_turns,
+    has_plain_turns,
+    read_turns,
+    recode_turns,
+    turns_folder,
+)
 
 from helpers import FakeClock, git
 

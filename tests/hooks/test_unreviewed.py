@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.hooks.cold import answer_cold
-from cortex_py.hooks.dialects import CLIENTS
-from cortex_py.hooks.keeper import TurnKeeper
-from cortex_py.hooks.prepared import read_prepared
-from cortex_py.memory.consolidation.consolidation import Strategy
-from cortex_py.records import NewMemory
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.memory.consolidation.consolidation import Strategy
+from cortex_py.core.records import NewMemory
+from cortex_py.parts.hooks.cold import answer_cold
+from cortex_py.parts.hooks.dialects import CLIENTS
+from cortex_py.parts.hooks.keeper import TurnKeeper
+from cortex_py.parts.hooks.prepared import read_prepared
 
 from helpers import FakeClock
 from hook_runs import DATABASE, context_of, run_hook

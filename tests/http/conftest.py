@@ -9,8 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.http.embeddings import embedding_routes
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.surfaces.http.embeddings import embedding_routes
 
 from servers import app_server
 from stub_backend import StubBackend

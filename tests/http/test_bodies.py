@@ -14,7 +14,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from cases import each
-from cortex_py.http.middleware import SMALL_BODY_BYTES, BodyLimit, read_whole_body
+from cortex_py.surfaces.http.middleware import SMALL_BODY_BYTES, BodyLimit, read_whole_body
 from timing import MINUTE
 
 from servers import HttpServer, http_server

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from cases import each
-from cortex_py.config import load_settings
-from cortex_py.errors import ConfigurationError
-from cortex_py.http.connections import ConnectionLimits
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.surfaces.http.connections import ConnectionLimits
 from operations.raw_calls import answer, call, connection, get
 from timing import MINUTE
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.http.embeddings import embedding_routes
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.surfaces.http.embeddings import embedding_routes
 from timing import MINUTE
 
 from stub_backend import StubBackend

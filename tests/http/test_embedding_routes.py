@@ -12,11 +12,11 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from cases import each
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.guards import SlidingWindow
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.errors import ModelCorrupt, ModelMissing
-from cortex_py.http.embeddings import embedding_routes
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.guards import SlidingWindow
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.core.errors import ModelCorrupt, ModelMissing
+from cortex_py.surfaces.http.embeddings import embedding_routes
 
 from stub_backend import StubBackend
 

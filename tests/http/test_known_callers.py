@@ -18,14 +18,14 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
-from cortex_py.clock import memory_uri
-from cortex_py.errors import ConfigurationError
-from cortex_py.http.access import EVENTS_PATH, MCP_PATH, OPEN_PATHS, PAGE_SCOPES, check_exposure
-from cortex_py.http.server import build_app
-from cortex_py.mcp.middleware.access import OPEN_METHODS, needed_scope, permits
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
-from cortex_py.security.rights import SCOPES
+from cortex_py.core.clock import memory_uri
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.security.rights import SCOPES
+from cortex_py.surfaces.http.access import EVENTS_PATH, MCP_PATH, OPEN_PATHS, PAGE_SCOPES, check_exposure
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.mcp.middleware.access import OPEN_METHODS, needed_scope, permits
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
 from timing import MINUTE
 
 from clients import MODES, Caller, connected

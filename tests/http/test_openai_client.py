@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cases import each
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.guards import SlidingWindow
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.errors import ModelMissing
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.guards import SlidingWindow
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.core.errors import ModelMissing
 
 from stub_backend import StubBackend
 

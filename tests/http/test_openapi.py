@@ -12,10 +12,10 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.http.embeddings import embedding_routes, openapi
-from cortex_py.http.middleware import BearerToken, BodyLimit, DrainState
-from cortex_py.http.monitoring import Readiness, health_routes
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.surfaces.http.embeddings import embedding_routes, openapi
+from cortex_py.surfaces.http.middleware import BearerToken, BodyLimit, DrainState
+from cortex_py.surfaces.http.monitoring import Readiness, health_routes
 
 from stub_backend import StubBackend
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from starlette.applications import Starlette
 
 from cortex_py import Cortex
-from cortex_py.http.connections import ConnectionLimits, connection_class
-from cortex_py.http.server import build_app
-from cortex_py.mcp import posted_calls
-from cortex_py.mcp.server import WORKERS
+from cortex_py.surfaces.http.connections import ConnectionLimits, connection_class
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.mcp import posted_calls
+from cortex_py.surfaces.mcp.server import WORKERS
 from operations.raw_calls import answer, call, connection, send_call
 from timing import MINUTE
 

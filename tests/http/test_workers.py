@@ -16,10 +16,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from cortex_py.errors import InvalidInput
-from cortex_py.http.connections import bind_ports
-from cortex_py.http.sessions import SharedPage
-from cortex_py.mcp.reference.rendering import requests_of
+from cortex_py.core.errors import InvalidInput
+from cortex_py.surfaces.http.connections import bind_ports
+from cortex_py.surfaces.http.sessions import SharedPage
+from cortex_py.surfaces.mcp.reference.rendering import requests_of
 from operations.raw_calls import get
 from timing import MINUTE
 

@@ -16,10 +16,10 @@ from starlette.testclient import TestClient
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.errors import ConfigurationError
-from cortex_py.http.access import check_exposure
-from cortex_py.http.middleware import BearerToken, WrongTokens
-from cortex_py.http.server import build_app
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.surfaces.http.access import check_exposure
+from cortex_py.surfaces.http.middleware import BearerToken, WrongTokens
+from cortex_py.surfaces.http.server import build_app
 from timing import MINUTE
 
 from shell import Shell

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cortex_py.errors import ConfigurationError
-from cortex_py.llm.registry import AnthropicMessages
-from cortex_py.llm.values import Finish, Messages, RawAnswer
-from cortex_py.remote import RemoteProblem
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.llm.registry import AnthropicMessages
+from cortex_py.core.llm.values import Finish, Messages, RawAnswer
+from cortex_py.core.remote import RemoteProblem
 
 from chat_server import GOOD, SCHEMA, Answer, ChatServer, answer, dripping, message, refusal, tool_use
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.errors import CortexError, InvalidInput, LLMBudgetSpent, LLMError, wire_form
-from cortex_py.llm.client import InvalidAnswer, LanguageModel, SchemaCheck
-from cortex_py.llm.registry import AnthropicMessages, OpenAIChat
-from cortex_py.llm.values import Budget, Passage, Prompt, Provider, Reply, Usage, estimate_tokens
+from cortex_py.core.errors import CortexError, InvalidInput, LLMBudgetSpent, LLMError, wire_form
+from cortex_py.core.llm.client import InvalidAnswer, LanguageModel, SchemaCheck
+from cortex_py.core.llm.registry import AnthropicMessages, OpenAIChat
+from cortex_py.core.llm.values import Budget, Passage, Prompt, Provider, Reply, Usage, estimate_tokens
 from timing import MINUTE
 
 from chat_server import GOOD, SCHEMA, Answer, Asked, ChatServer, Step, chat, message, refusal, tool_use
@@ -485,10 +485,10 @@ def test_the_key_is_nowhere_to_be_seen(
 def test_nothing_is_loaded_before_something_is_asked() -> None:
     script = (
         "import sys\n"
-        "from cortex_py.clock import SystemClock\n"
-        "from cortex_py.config import load_settings\n"
+        "from cortex_py.core.clock import SystemClock\n"
+        "from cortex_py.core.config import load_settings\n"
         "from types import SimpleNamespace\n"
-        "from cortex_py.llm.registry import open_language_model\n"
+        "from cortex_py.core.llm.registry import open_language_model\n"
         "settings = load_settings(llm_provider='openai', llm_model='m', llm_api_key='k')\n"
         "open_language_model(settings, SimpleNamespace(spent=lambda day: 0), SystemClock()).describe()\n"
         "print(sorted({'httpx2', 'httpcore2', 'jsonschema', 'keyring', 'ssl'} & set(sys.modules)))"

@@ -12,11 +12,11 @@ from keyring.backend import KeyringBackend
 from keyring.errors import KeyringError
 
 from cases import each
-from cortex_py.config import load_settings
-from cortex_py.errors import ConfigurationError
-from cortex_py.llm.client import LanguageModel
-from cortex_py.llm.registry import open_language_model
-from cortex_py.llm.values import Budget, Prompt
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.llm.client import LanguageModel
+from cortex_py.core.llm.registry import open_language_model
+from cortex_py.core.llm.values import Budget, Prompt
 
 from chat_server import SCHEMA, ChatServer, message, tool_use
 from helpers import FakeClock

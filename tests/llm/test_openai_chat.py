@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from cases import each
-from cortex_py.errors import ConfigurationError
-from cortex_py.llm.registry import OpenAIChat
-from cortex_py.llm.values import Finish, Messages, RawAnswer
-from cortex_py.remote import RemoteProblem
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.llm.registry import OpenAIChat
+from cortex_py.core.llm.values import Finish, Messages, RawAnswer
+from cortex_py.core.remote import RemoteProblem
 from timing import no_hang
 
 from chat_server import GOOD, SCHEMA, Answer, Asked, ChatServer, Step, answer, chat, dripping, refusal

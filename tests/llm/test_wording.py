@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, Memory
-from cortex_py.errors import Conflict, LLMError, wire_form
+from cortex_py.core.errors import Conflict, LLMError, wire_form
 
 from chat_server import Answer, Asked, ChatServer, Step, answer, chat, refusal
 from helpers import FakeClock
@@ -194,7 +194,7 @@ def test_without_a_model_no_client_is_loaded(home: Path, project: Path) -> None:
         "    cortex.doctor()\n"
         "clients = ('httpx', 'httpx2', 'httpcore', 'keyring')\n"
         "print(sorted(name for name in sys.modules if name.split('.')[0] in clients))\n"
-        "print('cortex_py.llm.client' in sys.modules)\n"
+        "print('cortex_py.core.llm.client' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.stdout, run.stderr) == ("[]\nFalse\n", "")

@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.app_views import EXTENSION, MIME_TYPE, REVIEW_TOOL, VIEWS
-from cortex_py.mcp.reference.rendering import ask, requests_of
-from cortex_py.mcp.registry import TOOLS, select_tools
-from cortex_py.mcp.server import build_server
-from cortex_py.mcp.stdio.frames import MessageFrame
-from cortex_py.mcp.stdio.front import AnswerSnapshot
-from cortex_py.security.callers import Caller, acting_as
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.surfaces.mcp.app_views import EXTENSION, MIME_TYPE, REVIEW_TOOL, VIEWS
+from cortex_py.surfaces.mcp.reference.rendering import ask, requests_of
+from cortex_py.surfaces.mcp.registry import TOOLS, select_tools
+from cortex_py.surfaces.mcp.server import build_server
+from cortex_py.surfaces.mcp.stdio.frames import MessageFrame
+from cortex_py.surfaces.mcp.stdio.front import AnswerSnapshot
 
 from stub_backend import StubBackend
 

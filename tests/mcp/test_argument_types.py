@@ -8,8 +8,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.mcp.server import build_server
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, MODES, TRANSPORTS, Caller, connected, served
 

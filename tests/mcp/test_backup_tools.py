@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import family_tools
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.registry import family_tools
+from cortex_py.surfaces.mcp.server import build_server
 from documented_shapes import differences
 
 from clients import MODES, TRANSPORTS, Caller, connected, served
@@ -163,7 +163,7 @@ def test_what_cannot_be_done_is_told(
 def test_a_target_that_cannot_be_used_is_told_with_what_to_do(
     home: Path, project: Path, settings: dict[str, Any], code: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cortex_py.backup.targets.target.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("cortex_py.parts.backup.targets.target.FIRST_PAUSE", 0.01)
     with (
         Cortex.open(home, project=project, backend=StubBackend(), **settings) as cortex,
         connected(build_server(cortex), MODES[0]) as caller,

@@ -15,13 +15,13 @@ from mcp_types import PromptReference, ResourceTemplateReference
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.clock import Cancelled, Limit, apply_limit, check_deadline
-from cortex_py.config import load_settings
-from cortex_py.echo import cleaner_for
-from cortex_py.errors import ContentTooLarge, DeadlineExceeded, LimitExceeded, wire_form
-from cortex_py.mcp.middleware.chain import LONGEST_TEXT, MOST_VALUES, check_sizes
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
+from cortex_py.core.clock import Cancelled, Limit, apply_limit, check_deadline
+from cortex_py.core.config import load_settings
+from cortex_py.core.echo import cleaner_for
+from cortex_py.core.errors import ContentTooLarge, DeadlineExceeded, LimitExceeded, wire_form
+from cortex_py.surfaces.mcp.middleware.chain import LONGEST_TEXT, MOST_VALUES, check_sizes
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
 from timing import quick
 
 from clients import MODES, Caller, connected

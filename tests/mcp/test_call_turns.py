@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.calls import Turns
-from cortex_py.mcp.server import build_server
-from cortex_py.memory.service import Memories, MemoryStatus
+from cortex_py.core.memory.service import Memories, MemoryStatus
+from cortex_py.surfaces.mcp.calls import Turns
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import MODES, connected
 from stub_backend import StubBackend

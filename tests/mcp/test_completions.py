@@ -7,7 +7,7 @@ import pytest
 from mcp_types import PromptReference, ResourceTemplateReference
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, Caller, connected
 from helpers import FakeClock

@@ -10,9 +10,9 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp.registry import family_tools
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import WIRE_FORMS
+from cortex_py.surfaces.mcp.registry import family_tools
 from reference_pages import read_words
 
 from clients import CURRENT, MODES, Caller, connected

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import StoreBusy
-from cortex_py.mcp.registry import family_tools
-from cortex_py.mcp.server import build_server
-from cortex_py.store.database import Database
+from cortex_py.core.errors import StoreBusy
+from cortex_py.core.store.database import Database
+from cortex_py.surfaces.mcp.registry import family_tools
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import connected
 from servers import http_server

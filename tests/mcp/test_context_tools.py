@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.mcp.registry import TOOLS, family_tools
-from cortex_py.mcp.server import build_server
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.mcp.registry import TOOLS, family_tools
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import MODES, TRANSPORTS, Caller, connected, served, stdio_transport
 from helpers import git

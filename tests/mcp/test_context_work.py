@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.config import ToolBound
-from cortex_py.errors import StoreBusy
-from cortex_py.mcp.server import MemoryServer, Upkeep, build_server
-from cortex_py.memory.compression import CompressionResult
+from cortex_py.core.config import ToolBound
+from cortex_py.core.errors import StoreBusy
+from cortex_py.core.memory.compression import CompressionResult
+from cortex_py.surfaces.mcp.server import MemoryServer, Upkeep, build_server
 from timing import MINUTE
 
 from clients import Caller, connected
@@ -165,7 +165,7 @@ class Rounds:
 def live(cortex: Cortex, backend: HeldBackend, monkeypatch: pytest.MonkeyPatch) -> MemoryServer:
     """A server that looks after its store all the time."""
     backend.released.set()
-    monkeypatch.setattr("cortex_py.mcp.server.EVERY_SECONDS", 0.001)
+    monkeypatch.setattr("cortex_py.surfaces.mcp.server.EVERY_SECONDS", 0.001)
     return build_server(cortex)
 
 

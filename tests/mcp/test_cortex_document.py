@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cortex_py.mcp.registry import family_tools
-from cortex_py.memory.labels.ontology import CATEGORY_NAMES
+from cortex_py.core.memory.labels.ontology import CATEGORY_NAMES
+from cortex_py.surfaces.mcp.registry import family_tools
 from documented_shapes import differences
 
 from clients import MODES, TRANSPORTS, Caller, served

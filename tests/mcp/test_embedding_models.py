@@ -15,18 +15,18 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from cases import each
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.service import EmbeddingService
-from cortex_py.errors import WIRE_FORMS
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.service import EmbeddingService
+from cortex_py.core.errors import WIRE_FORMS
 from cortex_py.mcp import models
-from cortex_py.mcp.families.embedding import CortexPyMCPTools
+from cortex_py.surfaces.mcp.families.embedding import CortexPyMCPTools
 from timing import MINUTE
 
 from helpers import FakeClock
 
 # As published, to the letter.
 FIRST_EXAMPLE = """
-from cortex_py.mcp.server import create_mcp_server
+from cortex_py.surfaces.mcp.server import create_mcp_server
 
 server = create_mcp_server()
 # register server with FastMCP CLI or ChatGPT MCP client

@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 from cases import each
-from cortex_py.mcp import families
-from cortex_py.mcp.registry import EVERY_TOOL, TOOL_BY_NAME, ToolSpec, family_tools
+from cortex_py.surfaces.mcp import families
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL, TOOL_BY_NAME, ToolSpec, family_tools
 
 FOLDER = Path(families.__path__[0])
 NAMES = sorted({spec.family for spec in EVERY_TOOL})
@@ -24,7 +24,7 @@ def test_every_file_belongs_to_a_family() -> None:
 
 @each("spec", EVERY_TOOL, ids=lambda spec: spec.name)
 def test_a_row_names_a_function_of_its_family(spec: ToolSpec) -> None:
-    tools = import_module(f"cortex_py.mcp.families.{spec.family}")
+    tools = import_module(f"cortex_py.surfaces.mcp.families.{spec.family}")
     (owner,) = [getattr(tools, name) for name in tools.__all__ if name.endswith("Tools")]
     assert inspect.isfunction(getattr(owner, spec.method))
     assert TOOL_BY_NAME[spec.portable_name] is spec

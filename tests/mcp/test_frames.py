@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.mcp.stdio.frames import (
+from cortex_py.surfaces.mcp.stdio.frames import (
     INVALID_REQUEST,
     PARSE_ERROR,
     Malformed,

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cortex_py.errors import ConfigurationError, StoreCorrupt
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.stdio.frames import TooLong
-from cortex_py.mcp.stdio.front import AnswerSnapshot, Front, envelope
+from cortex_py.core.errors import ConfigurationError, StoreCorrupt
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.stdio.frames import TooLong
+from cortex_py.surfaces.mcp.stdio.front import AnswerSnapshot, Front, envelope
 from timing import MINUTE
 
 MOST = 1000

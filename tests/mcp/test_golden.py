@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import TOOLS, ToolSpec
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.registry import TOOLS, ToolSpec
+from cortex_py.surfaces.mcp.server import build_server
 from llm.chat_server import ChatServer, refusal
 
 from clients import MODES, Caller, connected

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.graph.values import ENTITY_TYPES, RELATIONSHIP_TYPES
-from cortex_py.mcp.families.graph import HopItem
-from cortex_py.mcp.server import build_server
+from cortex_py.core.graph_values import ENTITY_TYPES, RELATIONSHIP_TYPES
+from cortex_py.surfaces.mcp.families.graph import HopItem
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, Caller, connected
 from helpers import FakeClock, git

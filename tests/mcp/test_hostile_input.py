@@ -16,11 +16,11 @@ from mcp.shared.inbound import encode_header_value
 from starlette.types import Message, Receive, Scope, Send
 
 from cases import each
-from cortex_py.http.middleware import BodyLimit, WellFormed
-from cortex_py.mcp.registry import TOOLS, family_tools
-from cortex_py.mcp.stdio.frames import MessageFrame
-from cortex_py.mcp.stdio.front import AnswerSnapshot, envelope
-from cortex_py.mcp.stdio.serve import MOST_BYTES
+from cortex_py.surfaces.http.middleware import BodyLimit, WellFormed
+from cortex_py.surfaces.mcp.registry import TOOLS, family_tools
+from cortex_py.surfaces.mcp.stdio.frames import MessageFrame
+from cortex_py.surfaces.mcp.stdio.front import AnswerSnapshot, envelope
+from cortex_py.surfaces.mcp.stdio.serve import MOST_BYTES
 
 from servers import HttpServer, StdioServer, http_server, stdio_server
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.licensing.licence import TIER_OF, KeyPair, issue, new_keypair
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
+from cortex_py.team.licence.licence import TIER_OF, KeyPair, issue, new_keypair
 
 from clients import Caller, connected, served
 from helpers import FakeClock

@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.mcp.calls import run_long
-from cortex_py.mcp.server import MemoryServer, build_server
-from cortex_py.mcp.stdio.front import AnswerSnapshot, Front, envelope
-from cortex_py.mcp.stdio.streams import MessageServer
-from cortex_py.memory.capture.capture import Progress
+from cortex_py.core.memory.capture.capture import Progress
+from cortex_py.surfaces.mcp.calls import run_long
+from cortex_py.surfaces.mcp.server import MemoryServer, build_server
+from cortex_py.surfaces.mcp.stdio.front import AnswerSnapshot, Front, envelope
+from cortex_py.surfaces.mcp.stdio.streams import MessageServer
 from timing import MINUTE
 
 from clients import MODES, Caller, connected

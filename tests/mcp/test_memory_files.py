@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.http.server import build_app
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import MODES, Caller, connected
 from servers import http_server

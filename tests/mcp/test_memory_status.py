@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, connected
 from stub_backend import StubBackend

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.shipped_model import SHIPPED
-from cortex_py.errors import EmbeddingError
-from cortex_py.mcp.server import build_server
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.shipped_model import SHIPPED
+from cortex_py.core.errors import EmbeddingError
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, MODES, Caller, connected
 from stub_backend import StubBackend

@@ -8,8 +8,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.mcp.registry import ToolSpec, family_tools
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.registry import ToolSpec, family_tools
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, Caller, connected
 from helpers import FakeClock

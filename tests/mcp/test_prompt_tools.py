@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import Caller, connected
 from helpers import FakeClock, git

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import MemoryServer, build_server
+from cortex_py.surfaces.mcp.server import MemoryServer, build_server
 from timing import MINUTE
 
 from clients import Caller, connected, stdio_transport

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cases import each
-from cortex_py.mcp.registry import TOOL_BY_NAME, TOOLS
+from cortex_py.surfaces.mcp.registry import TOOL_BY_NAME, TOOLS
 from documented_shapes import differences
 
 from clients import MODES, TRANSPORTS, Caller, served

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.mcp.server import build_server
-from cortex_py.records import Memory
+from cortex_py.core.records import Memory
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import MODES, Caller, connected
 from helpers import FakeClock

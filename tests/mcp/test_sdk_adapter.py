@@ -16,7 +16,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 import cortex_py
-from cortex_py.mcp.sdk_adapter import HttpEndpoint, connection_of
+from cortex_py.surfaces.mcp.sdk_adapter import HttpEndpoint, connection_of
 
 from clients import connected
 

@@ -10,11 +10,11 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.mcp.reference.rendering import EVERY_SET, ask, render, requests_of
-from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, ToolSpec, select_tools
-from cortex_py.mcp.server import build_server
-from cortex_py.mcp.stdio.frames import MessageFrame
-from cortex_py.mcp.stdio.front import (
+from cortex_py.surfaces.mcp.reference.rendering import EVERY_SET, ask, render, requests_of
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL, TOOLS, ToolSpec, select_tools
+from cortex_py.surfaces.mcp.server import build_server
+from cortex_py.surfaces.mcp.stdio.frames import MessageFrame
+from cortex_py.surfaces.mcp.stdio.front import (
     HANDSHAKE_VERSIONS,
     LISTS,
     MODERN_VERSIONS,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.stdio.front import envelope
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.stdio.front import envelope
 
 from clients import MODES, connected, stdio_transport
 from servers import StdioServer, serve_command, serve_environment, stdio_server
@@ -41,7 +41,7 @@ sys.meta_path.insert(0, Chatty())
 
 # A server that does not survive its first call.
 MORTAL = """
-from cortex_py.mcp.stdio import streams
+from cortex_py.surfaces.mcp.stdio import streams
 
 async def run(self):
     while (await self._inbound.get())["method"] != "tools/call":

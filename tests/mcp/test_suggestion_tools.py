@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, MODES, Caller, connected, served
 from helpers import FakeClock, git

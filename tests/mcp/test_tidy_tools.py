@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.mcp.server import build_server
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.surfaces.mcp.server import build_server
 from llm.chat_server import ChatServer, chat
 
 from clients import CURRENT, MODES, Caller, connected, served

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.help_pages import INSTRUCTIONS
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.help_pages import INSTRUCTIONS
+from cortex_py.surfaces.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import connected
 from stub_backend import StubBackend

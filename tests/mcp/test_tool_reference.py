@@ -3,8 +3,8 @@
 import re
 
 from cases import each
-from cortex_py.errors import WIRE_FORMS
-from cortex_py.mcp.registry import EVERY_TOOL
+from cortex_py.core.errors import WIRE_FORMS
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL
 from reference_pages import read_words, render
 
 PAGE = render()

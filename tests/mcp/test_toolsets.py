@@ -13,11 +13,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams
 
 from cases import each
-from cortex_py.config import ToolBound, load_settings
-from cortex_py.errors import ConfigurationError
-from cortex_py.mcp.calls import ToolCalls, make_tool
-from cortex_py.mcp.families.answer import Answer
-from cortex_py.mcp.registry import EVERY_TOOL, TOOLS, TOOLSETS, ToolSpec, select_tools
+from cortex_py.core.config import ToolBound, load_settings
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.surfaces.mcp.calls import ToolCalls, make_tool
+from cortex_py.surfaces.mcp.families.answer import Answer
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL, TOOLS, TOOLSETS, ToolSpec, select_tools
 
 from clients import MODES, connected, stdio_transport
 

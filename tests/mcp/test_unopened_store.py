@@ -7,7 +7,7 @@ import pytest
 from test_cortex_document import DOCUMENT, FAILURE
 
 from cortex_py import Cortex
-from cortex_py.mcp.registry import TOOLS
+from cortex_py.surfaces.mcp.registry import TOOLS
 
 from clients import MODES, served
 from stub_backend import StubBackend

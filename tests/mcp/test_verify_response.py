@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.server import build_server
 
 from clients import CURRENT, MODES, Caller, connected, served
 from helpers import git

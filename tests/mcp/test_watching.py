@@ -16,11 +16,11 @@ from mcp.client.subscriptions import Subscription, listen
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
-from cortex_py.errors import StoreBusy
-from cortex_py.mcp.server import MemoryServer, build_server
-from cortex_py.records import Memory
-from cortex_py.security.callers import Caller as CallerOfServer
-from cortex_py.security.callers import acting_as
+from cortex_py.core.errors import StoreBusy
+from cortex_py.core.records import Memory
+from cortex_py.core.security.callers import Caller as CallerOfServer
+from cortex_py.core.security.callers import acting_as
+from cortex_py.surfaces.mcp.server import MemoryServer, build_server
 from timing import MINUTE
 
 from clients import MODES, Caller, connected, stdio_transport

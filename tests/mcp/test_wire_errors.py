@@ -12,11 +12,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from cortex_py import Cortex
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import WIRE_FORMS, StoreBusy
-from cortex_py.mcp.help_pages import HELP
-from cortex_py.mcp.server import build_server
-from cortex_py.mcp.stdio.front import envelope
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import WIRE_FORMS, StoreBusy
+from cortex_py.surfaces.mcp.help_pages import HELP
+from cortex_py.surfaces.mcp.server import build_server
+from cortex_py.surfaces.mcp.stdio.front import envelope
 from llm.chat_server import ChatServer, chat, refusal
 
 from clients import MODES, PROTOCOLS, Caller, connected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.memory.recall.filters import split_query
+from cortex_py.core.memory.recall.filters import split_query
 
 from helpers import FakeClock
 

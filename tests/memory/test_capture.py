@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.errors import (
+from cortex_py.core.errors import (
     BranchNotFound,
     ContentBlocked,
     ContentTooLarge,
@@ -15,8 +15,8 @@ from cortex_py.errors import (
     ModelMismatch,
     UnknownNamespace,
 )
-from cortex_py.security import policy
-from cortex_py.security.secrets.secrets import find_secrets
+from cortex_py.core.security import policy
+from cortex_py.core.security.secrets.secrets import find_secrets
 
 from helpers import FakeClock
 
@@ -137,7 +137,7 @@ def test_many_are_stored_in_order_with_progress(cortex: Cortex) -> None:
 
 @pytest.mark.parametrize("batch", [2, 256])
 def test_one_bad_item_among_many_changes_nothing(cortex: Cortex, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    monkeypatch.setattr("cortex_py.memory.capture.capture.BATCH", batch)
+    monkeypatch.setattr("cortex_py.core.memory.capture.capture.BATCH", batch)
     items = [NewMemory(content=f"note {i}") for i in range(5)]
     with pytest.raises(UnknownNamespace):
         cortex.memories.capture_many([*items, replace(items[0], namespace="nonsense")])

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.text import Chunk, chunk, snippet
+from cortex_py.core.memory.text import Chunk, chunk, snippet
 
 WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cases import each
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.memory.labels.classifier import (
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.memory.labels.classifier import (
     BY_CATEGORY,
     BY_SUBCATEGORY,
     FEATURE_NAMES,
@@ -30,8 +30,8 @@ from cortex_py.memory.labels.classifier import (
     default_model,
     namespace_for,
 )
-from cortex_py.memory.labels.ontology import CATEGORY_NAMES, PARENTS
-from cortex_py.memory.spaces import canonical_namespace
+from cortex_py.core.memory.labels.ontology import CATEGORY_NAMES, PARENTS
+from cortex_py.core.memory.spaces import canonical_namespace
 
 DATA = Path(__file__).parents[2] / "bench" / "data"
 CLEAR = [
@@ -180,7 +180,7 @@ def test_the_model_was_made_from_these_notes_and_cues() -> None:
 
 
 def test_a_model_for_another_ontology_or_other_cues_is_refused() -> None:
-    path = Path(__file__).parents[2] / "src" / "cortex_py" / "memory" / "labels" / "ontology_model.json"
+    path = Path(__file__).parents[2] / "src" / "cortex_py" / "core" / "memory" / "labels" / "ontology_model.json"
     content = json.loads(path.read_text("utf-8"))
     fewer = content | {"cues_alone": content["cues_alone"] | {"subcategories": ["conversation"]}}
     with pytest.raises(ValueError, match="another ontology"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, Memory, NewMemory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.memory.compression import CompressionResult
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.memory.compression import CompressionResult
 
 from helpers import FakeClock
 from stub_backend import StubBackend
@@ -175,7 +175,7 @@ def test_tiny_memories_are_left_and_not_tried_again(
     clock.advance(hours=1)
     assert quick.upkeep() == CompressionResult(0, 0, 0)
     assert not quick.memories.get(memory.id).compressed
-    monkeypatch.setattr("cortex_py.memory.compression.pack", lambda *_: pytest.fail("tried again"))
+    monkeypatch.setattr("cortex_py.core.memory.compression.pack", lambda *_: pytest.fail("tried again"))
     assert quick.upkeep() == CompressionResult(0, 0, 0)
 
 
@@ -228,7 +228,7 @@ def test_packing_stops_when_asked_and_goes_on_later(quick: Cortex, clock: FakeCl
 def test_a_memory_that_changes_meanwhile_is_not_damaged(
     quick: Cortex, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cortex_py.memory import compression as compressing
+    from cortex_py.core.memory import compression as compressing
 
     changed, deleted, purged = (quick.memories.capture(f"{LONG} {name}") for name in ("changed", "deleted", "purged"))
     clock.advance(hours=1)
@@ -296,7 +296,7 @@ def _check_mixed(cortex: Cortex, clock: FakeClock, count: int, large: int) -> No
 
 def _cheaply_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the beginning is cut and indexed: packing is what is tested, and a megabyte has thousands of chunks."""
-    from cortex_py.memory.capture import capture
+    from cortex_py.core.memory.capture import capture
 
     real = capture.passages
     monkeypatch.setattr(capture, "passages", lambda content, *rest: real(content[:2_000], *rest))

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, Memory, NewMemory
-from cortex_py.context.session import ProjectSessions
-from cortex_py.errors import Conflict, InvalidInput, MemoryNotFound, UnknownNamespace
-from cortex_py.memory.consolidation.consolidation import STRATEGIES, ConsolidationResult
+from cortex_py.core.errors import Conflict, InvalidInput, MemoryNotFound, UnknownNamespace
+from cortex_py.core.memory.consolidation.consolidation import STRATEGIES, ConsolidationResult
+from cortex_py.session import ProjectSessions
 
 from forking import python_command
 from helpers import FakeClock, git

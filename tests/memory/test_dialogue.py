@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.text import split_turns
+from cortex_py.core.memory.text import split_turns
 
 
 def _parts(content: str) -> list[tuple[str, bool]]:

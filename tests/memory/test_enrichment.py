@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, Memory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import InvalidInput, MemoryNotFound
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import InvalidInput, MemoryNotFound
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend

@@ -9,8 +9,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.errors import FilterSyntaxError
-from cortex_py.records import MODES
+from cortex_py.core.errors import FilterSyntaxError
+from cortex_py.core.records import MODES
 
 from helpers import FakeClock
 from stub_backend import StubBackend

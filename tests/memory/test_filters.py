@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.clock import from_micros
-from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
-from cortex_py.memory.labels.ontology import CATEGORY_NAMES
-from cortex_py.memory.recall.filters import FILTER_KEYS, parse_filter, parse_moment
-from cortex_py.memory.spaces import NAMESPACES
-from cortex_py.records import KINDS, STATUSES
-from cortex_py.security.personal import PERSONAL_KINDS
-from cortex_py.store.search.filters import (
+from cortex_py.core.clock import from_micros
+from cortex_py.core.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
+from cortex_py.core.memory.labels.ontology import CATEGORY_NAMES
+from cortex_py.core.memory.recall.filters import FILTER_KEYS, parse_filter, parse_moment
+from cortex_py.core.memory.spaces import NAMESPACES
+from cortex_py.core.records import KINDS, STATUSES
+from cortex_py.core.security.personal import PERSONAL_KINDS
+from cortex_py.core.store.search.filters import (
     EVERYTHING,
     Condition,
     Filter,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import InvalidInput
+from cortex_py.core.errors import InvalidInput
 
 from helpers import FakeClock, git
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.memory.consolidation.consolidation import Pair, complete_groups
+from cortex_py.core.memory.consolidation.consolidation import Pair, complete_groups
 
 NUMBERS = st.integers(0, 11)
 LIKENESS = st.sampled_from([0.7, 0.75, 0.8, 0.9, 1.0])

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, Memory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import StoreReadOnly
-from cortex_py.memory.consolidation.consolidation import HygieneFinding
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import StoreReadOnly
+from cortex_py.core.memory.consolidation.consolidation import HygieneFinding
 
 from helpers import FakeClock
 from shell import Shell

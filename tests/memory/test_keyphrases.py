@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.labels.keyphrases import key_phrases, suggest_tags, tag_for
+from cortex_py.core.memory.labels.keyphrases import key_phrases, suggest_tags, tag_for
 from timing import quick
 
 

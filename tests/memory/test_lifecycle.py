@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.clock import context_id, memory_uri, memory_urn
-from cortex_py.errors import AmbiguousId, Conflict, InvalidId, InvalidInput, MemoryNotFound
+from cortex_py.core.clock import context_id, memory_uri, memory_urn
+from cortex_py.core.errors import AmbiguousId, Conflict, InvalidId, InvalidInput, MemoryNotFound
 
 from helpers import FakeClock
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.comparison.conflicts import (
+from cortex_py.core.memory.comparison.conflicts import (
     FEATURE_NAMES,
     LikenessModel,
     conflict,
@@ -19,7 +19,7 @@ from cortex_py.memory.comparison.conflicts import (
     judge,
     likeness_features,
 )
-from cortex_py.memory.comparison.statements import plain_text, read_statement
+from cortex_py.core.memory.comparison.statements import plain_text, read_statement
 
 VOCABULARY = """
     the cache service listens on port 8080 and 5 workers retry 3 times in production because Redis is not slow; get_user

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.consolidation.merging import Piece, added_numbers, digest, facts, lost_facts, merge
+from cortex_py.core.memory.consolidation.merging import Piece, added_numbers, digest, facts, lost_facts, merge
 
 from forking import python_command
 
@@ -228,7 +228,7 @@ def test_long_texts_of_anything_take_linear_time() -> None:
     # In a process of its own, under a limit that only something quadratic reaches: for this it would take ten minutes.
     code = (
         "from datetime import datetime, UTC\n"
-        "from cortex_py.memory.consolidation.merging import Piece, merge\n"
+        "from cortex_py.core.memory.consolidation.merging import Piece, merge\n"
         "now = datetime.now(UTC)\n"
         f"for unit in {HOSTILE!r}:\n"
         "    long = unit * (60_000 // len(unit))\n"

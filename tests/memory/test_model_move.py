@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.embedding.shipped_model import FORMER, RECALL
-from cortex_py.errors import ModelMismatch, ModelMissing
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.embedding.shipped_model import FORMER, RECALL
+from cortex_py.core.errors import ModelMismatch, ModelMissing
 
 from forking import python_command
 from stub_backend import StubBackend

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cases import each
-from cortex_py.errors import UnknownNamespace
-from cortex_py.memory.spaces import NAMESPACES, canonical_namespace
+from cortex_py.core.errors import UnknownNamespace
+from cortex_py.core.memory.spaces import NAMESPACES, canonical_namespace
 
 
 def test_the_names_are_those_of_the_document_and_two_more() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.records import Page
+from cortex_py.core.records import Page
 
 from stub_backend import StubBackend
 

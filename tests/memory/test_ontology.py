@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import InvalidInput
-from cortex_py.memory.labels.ontology import (
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.memory.labels.ontology import (
     CATEGORIES,
     CATEGORY_NAMES,
     FALLBACK,

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import EntityNotFound
-from cortex_py.jobs import Jobs
-from cortex_py.memory.capture.capture import Capture, StoredRecord
-from cortex_py.records import Memory, NewMemory
+from cortex_py.core.errors import EntityNotFound
+from cortex_py.core.jobs import Jobs
+from cortex_py.core.memory.capture.capture import Capture, StoredRecord
+from cortex_py.core.records import Memory, NewMemory
 
 from forking import python_command
 from stub_backend import StubBackend
@@ -234,7 +234,7 @@ def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notes of an older version, a scan for personal data, and a snapshot: each is a long piece of work."""
-    monkeypatch.setattr("cortex_py.memory.lifecycle.READ_BATCH", 4)
+    monkeypatch.setattr("cortex_py.core.memory.lifecycle.READ_BATCH", 4)
     seen: list[tuple[int, int]] = []
 
     with opened(home, project, stretch=0.0) as cortex:
@@ -259,7 +259,7 @@ def test_upkeep_lets_calls_go_first_in_the_middle_of_its_work(
 
 def test_a_stretch_of_background_work_is_short(monkeypatch: pytest.MonkeyPatch, home: Path, project: Path) -> None:
     now, waits = [100.0], list[float]()
-    monkeypatch.setattr("cortex_py.jobs.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cortex_py.core.jobs.time.monotonic", lambda: now[0])
     with opened(home, project) as cortex:
         monkeypatch.setattr(Jobs, "wait_for_a_pause", lambda *_: waits.append(now[0]))
         let_calls_pass = cortex.jobs.let_calls_pass()

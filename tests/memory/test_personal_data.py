@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.errors import ConfigurationError, ContentBlocked, FilterSyntaxError
-from cortex_py.store import migrations, sqlite
+from cortex_py.core.errors import ConfigurationError, ContentBlocked, FilterSyntaxError
+from cortex_py.core.store import migrations, sqlite
 
 from helpers import FakeClock
 from homes import opened

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from cases import each
-from cortex_py.config import Fusion
-from cortex_py.memory.recall.ranking import (
+from cortex_py.core.config import Fusion
+from cortex_py.core.memory.recall.ranking import (
     FEATURE_NAMES,
     MEASURED,
     RISING_FEATURES,
@@ -24,10 +24,10 @@ from cortex_py.memory.recall.ranking import (
     default_model,
     features,
 )
-from cortex_py.memory.text import Trait, query_traits
-from cortex_py.records import Mode
+from cortex_py.core.memory.text import Trait, query_traits
+from cortex_py.core.records import Mode
 
-MODEL_TEXT = resources.files("cortex_py.memory.recall").joinpath("ranking_model.json").read_text("utf-8")
+MODEL_TEXT = resources.files("cortex_py.core.memory.recall").joinpath("ranking_model.json").read_text("utf-8")
 TOPIC = query_traits("database storage decision")
 FUSIONS: list[Fusion] = ["learned", "weighted", "rrf"]
 MODES: list[Mode] = ["hybrid", "vector", "text"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Cortex, NewMemory
-from cortex_py.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
+from cortex_py.core.errors import FilterSyntaxError, InvalidInput, UnknownNamespace
 
 from helpers import FakeClock
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.comparison.statements import plain_text, read_statement
+from cortex_py.core.memory.comparison.statements import plain_text, read_statement
 
 
 @each(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.labels.structuring import structure
+from cortex_py.core.memory.labels.structuring import structure
 from timing import quick
 
 _ADDED = {"Decision", "Reason", "Alternatives", "Consequence", "console", "json", "sql", "yaml", "python", "javascript"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import Conflict, CortexError, InvalidId, InvalidInput, MemoryNotFound
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import Conflict, CortexError, InvalidId, InvalidInput, MemoryNotFound
 
 from helpers import FakeClock
 from stub_backend import StubBackend

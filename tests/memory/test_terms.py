@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.text import MAX_TERM, query_terms, stop_words, terms
-from cortex_py.store.rows import encode_terms, index_word, index_words, term_hash
+from cortex_py.core.memory.text import MAX_TERM, query_terms, stop_words, terms
+from cortex_py.core.store.rows import encode_terms, index_word, index_words, term_hash
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=80)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.memory.text import HEAD, QueryKind, Trait, query_traits, record_traits
+from cortex_py.core.memory.text import HEAD, QueryKind, Trait, query_traits, record_traits
 
 
 def has(content: str, *traits: Trait) -> bool:

@@ -9,8 +9,8 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex, NewMemory
-from cortex_py.memory.comparison.conflicts import given_up
-from cortex_py.records import Hit
+from cortex_py.core.memory.comparison.conflicts import given_up
+from cortex_py.core.records import Hit
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 OTHERS = (

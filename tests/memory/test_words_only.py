@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import Limit, apply_limit
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.shipped_model import SHIPPED
-from cortex_py.errors import DeadlineExceeded, ModelMissing
+from cortex_py.core.clock import Limit, apply_limit
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.shipped_model import SHIPPED
+from cortex_py.core.errors import DeadlineExceeded, ModelMissing
 from llm.chat_server import ChatServer, dripping
 from timing import no_hang
 

@@ -17,9 +17,9 @@ import pytest
 import yaml
 from psycopg.conninfo import conninfo_to_dict
 
-from cortex_py.cli import cli
-from cortex_py.config import Settings, load_settings, setting_names
-from cortex_py.http.access import OPEN_PATHS
+from cortex_py.core.config import Settings, load_settings, setting_names
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.http.access import OPEN_PATHS
 from timing import MINUTE
 
 import lock

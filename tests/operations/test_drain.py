@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cortex_py.clock import SystemClock
-from cortex_py.http.middleware import DrainState
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.store.sqlite import open_sqlite
+from cortex_py.surfaces.http.middleware import DrainState
 from operations.raw_calls import answer, call, connection, get, message, send_call
 from timing import MINUTE, no_hang
 

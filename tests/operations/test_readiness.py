@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cortex_py.errors import StoreUnavailable
-from cortex_py.http.middleware import DrainState
-from cortex_py.http.monitoring import Fault, Readiness
+from cortex_py.core.errors import StoreUnavailable
+from cortex_py.surfaces.http.middleware import DrainState
+from cortex_py.surfaces.http.monitoring import Fault, Readiness
 from operations.raw_calls import call, get
 from timing import MINUTE
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cortex_py.mcp.middleware.logs import REQUEST_ID, JsonLines, PlainLines, RepeatFilter
-from cortex_py.security.rate_limit import TokenBuckets
+from cortex_py.core.security.rate_limit import TokenBuckets
+from cortex_py.surfaces.mcp.middleware.logs import REQUEST_ID, JsonLines, PlainLines, RepeatFilter
 from operations.raw_calls import call, get
 
 from servers import serve_command, serve_environment, stdio_server
@@ -76,7 +76,7 @@ def test_lines_for_machines(home: Path, project: Path) -> None:
 def test_lines_for_people_begin_at_warnings(home: Path, project: Path) -> None:
     assert _served(home, project) == []
     lines = _served(home, project, CORTEX_LOG_LEVEL="info")
-    assert any(re.match(r"cortex: INFO cortex_py\.mcp\.\S+: call \(request_id=from-a-proxy", line) for line in lines)
+    assert any(re.match(r"cortex: INFO cortex_py\.surfaces\.mcp\.\S+: call \(request_id=from-a-proxy", line) for line in lines)
 
 
 def test_standard_output_is_the_protocols_alone(home: Path, project: Path) -> None:
@@ -105,7 +105,7 @@ def _record(name: str, message: str, *, error: bool = False, **extra: Any) -> lo
 
 
 def test_an_unforeseen_error_is_told_by_type_and_place() -> None:
-    line = json.loads(JsonLines().format(_record("cortex_py.mcp.server", "upkeep failed", error=True)))
+    line = json.loads(JsonLines().format(_record("cortex_py.surfaces.mcp.server", "upkeep failed", error=True)))
     assert (line["error"], line["level"]) == ("KeyError", "error")
     assert line["trace"][-1].endswith(" _record")
     assert "zanzibar" not in str(line)
@@ -134,13 +134,15 @@ def test_a_line_that_clients_can_cause_does_not_fill_the_log() -> None:
     # Others are not left out with them: other words, another place of an error, and what is no fault.
     assert few.filter(_record("asyncio", "Task was destroyed but it is pending!"))
     assert few.filter(_record("asyncio", "socket.accept() out of system resource", error=True))
-    plain = logging.LogRecord("cortex_py.http.middleware", logging.INFO, __file__, 1, "request", (), None)
+    plain = logging.LogRecord("cortex_py.surfaces.http.middleware", logging.INFO, __file__, 1, "request", (), None)
     assert all(few.filter(plain) for _ in range(100))
 
 
 def test_the_next_line_says_how_many_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("cortex_py.mcp.middleware.logs.TokenBuckets", lambda most: TokenBuckets(most, lambda: now))
+    monkeypatch.setattr(
+        "cortex_py.surfaces.mcp.middleware.logs.TokenBuckets", lambda most: TokenBuckets(most, lambda: now)
+    )
     few = RepeatFilter(per_minute=1)
     assert [few.filter(_record("asyncio", "again")) for _ in range(5)] == [True, False, False, False, False]
     now = 60.0

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cortex_py import Cortex
-from cortex_py.errors import StoreBusy
-from cortex_py.http.monitoring import HttpMetrics
-from cortex_py.mcp.server import Upkeep
+from cortex_py.core.errors import StoreBusy
+from cortex_py.surfaces.http.monitoring import HttpMetrics
+from cortex_py.surfaces.mcp.server import Upkeep
 from operations.raw_calls import call, get
 from timing import MINUTE
 

@@ -14,10 +14,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from cortex_py.config import load_settings
-from cortex_py.errors import ConfigurationError
-from cortex_py.jobs import span
-from cortex_py.mcp.middleware.telemetry import send_traces
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import ConfigurationError
+from cortex_py.core.jobs import span
+from cortex_py.surfaces.mcp.middleware.telemetry import send_traces
 from operations.raw_calls import call
 from timing import MINUTE
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import cortex_py
-from cortex_py.mcp.registry import TOOLS
-from cortex_py.prompts.checks import Draft
-from cortex_py.prompts.files import builtins
-from cortex_py.prompts.language.placeholders import Mark, fenced, split
+from cortex_py.parts.prompts.checks import Draft
+from cortex_py.parts.prompts.files import builtins
+from cortex_py.parts.prompts.language.placeholders import Mark, fenced, split
+from cortex_py.surfaces.mcp.registry import TOOLS
 
-FOLDER = Path(cortex_py.__file__).parent / "prompts" / "builtin"
+FOLDER = Path(cortex_py.__file__).parent / "parts" / "prompts" / "builtin"
 TOOL_NAMES = {tool.name for tool in TOOLS}
 # Words with an underscore that are no tools: arguments and fields of answers.
 WORDS = {"project_id", "branch_id", "dry_run", "duplicate_of"}
@@ -88,5 +88,6 @@ def test_it_teaches_what_matters(draft: Draft) -> None:
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
-    code = "import sys, cortex_py.prompts.files as b; assert 'yaml' not in sys.modules; assert len(b.builtins()) == 4"
+    code = "import sys, cortex_py.parts.prompts.files as b; assert 'yaml' not in sys.modules"
+    code += "; assert len(b.builtins()) == 4"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import LimitExceeded
-from cortex_py.prompts.language.placeholders import singular
-from cortex_py.prompts.language.printing import ListText
-from cortex_py.prompts.language.rendering import as_json, as_xml
+from cortex_py.core.errors import LimitExceeded
+from cortex_py.parts.prompts.language.placeholders import singular
+from cortex_py.parts.prompts.language.printing import ListText
+from cortex_py.parts.prompts.language.rendering import as_json, as_xml
 
 KEYS = st.one_of(
     st.sampled_from(["memories", "a", "a-b", "xml", "entry", "item", "1", "", "é", "s"]), st.text(max_size=6)

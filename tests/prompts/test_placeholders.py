@@ -7,8 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import ContentSyntaxError, CortexError, LimitExceeded
-from cortex_py.prompts.language.placeholders import FILLED_MOST, RESERVED_PREFIXES, Mark, fenced, find_blanks, split
+from cortex_py.core.errors import ContentSyntaxError, CortexError, LimitExceeded
+from cortex_py.parts.prompts.language.placeholders import (
+    FILLED_MOST,
+    RESERVED_PREFIXES,
+    Mark,
+    fenced,
+    find_blanks,
+    split,
+)
 
 # What the syntax is made of, so that random texts meet all of it.
 SIGNS = st.text(st.sampled_from("{}\\`~ab_1 \t\n\r\u2028é"), max_size=60)

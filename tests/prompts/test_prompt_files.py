@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import InvalidInput
-from cortex_py.prompts.checks import Draft
-from cortex_py.prompts.files import ENTRIES_MOST, FILE_MOST, FORMATS, Format, dump, format_of, load
-from cortex_py.prompts.structured import yaml_item
-from cortex_py.records import Saved, SavedKind, Variable
+from cortex_py.core.errors import InvalidInput
+from cortex_py.core.records import Saved, SavedKind, Variable
+from cortex_py.parts.prompts.checks import Draft
+from cortex_py.parts.prompts.files import ENTRIES_MOST, FILE_MOST, FORMATS, Format, dump, format_of, load
+from cortex_py.texts.structured import yaml_item
 from timing import quick
 
 NAMES: dict[Format, str] = {"markdown": "stem.md", "yaml": "stem.yaml", "json": "stem.json"}

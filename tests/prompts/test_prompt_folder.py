@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from cortex_py.prompts import folder as module
-from cortex_py.prompts.checks import Draft
-from cortex_py.prompts.files import FILE_MOST
-from cortex_py.prompts.folder import FILES_MOST, FolderTexts, PromptFolder
+from cortex_py.parts.prompts import folder as module
+from cortex_py.parts.prompts.checks import Draft
+from cortex_py.parts.prompts.files import FILE_MOST
+from cortex_py.parts.prompts.folder import FILES_MOST, FolderTexts, PromptFolder
 from timing import MINUTE
 
 SECRET = "the private file"

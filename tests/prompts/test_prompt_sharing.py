@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex
-from cortex_py.errors import InvalidInput, PromptNotFound
-from cortex_py.prompts.files import FORMATS
-from cortex_py.prompts.saved_texts import SavedTexts
-from cortex_py.records import JsonValue, Saved
+from cortex_py.core.errors import InvalidInput, PromptNotFound
+from cortex_py.core.records import JsonValue, Saved
+from cortex_py.parts.prompts.files import FORMATS
+from cortex_py.parts.prompts.saved_texts import SavedTexts
 
 from forking import python_command
 from helpers import FakeClock

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import ContentSyntaxError, LimitExceeded
-from cortex_py.prompts.language.printing import STEPS_MOST, VALUE_LONGEST, ListText
-from cortex_py.prompts.language.rendering import ITEMS_MOST, OUTPUT_LONGEST, render
-from cortex_py.prompts.language.syntax import parse
+from cortex_py.core.errors import ContentSyntaxError, LimitExceeded
+from cortex_py.parts.prompts.language.printing import STEPS_MOST, VALUE_LONGEST, ListText
+from cortex_py.parts.prompts.language.rendering import ITEMS_MOST, OUTPUT_LONGEST, render
+from cortex_py.parts.prompts.language.syntax import parse
 
 PUBLISHED = "# {{title}}\n\n{{#each memories}}\n- **{{memory.namespace}}**: {{memory.content}}\n{{/each}}"
 

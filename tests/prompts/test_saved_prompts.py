@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.session import ProjectSessions
-from cortex_py.errors import (
+from cortex_py.core.errors import (
     BadArguments,
     ContentBlocked,
     ContentSyntaxError,
@@ -23,9 +22,10 @@ from cortex_py.errors import (
     LimitExceeded,
     PromptNotFound,
 )
-from cortex_py.prompts.saved_texts import Listing
-from cortex_py.prompts.service import Prompts
-from cortex_py.records import DOMAINS, JsonValue, Variable
+from cortex_py.core.records import DOMAINS, JsonValue, Variable
+from cortex_py.parts.prompts.saved_texts import Listing
+from cortex_py.parts.prompts.service import Prompts
+from cortex_py.session import ProjectSessions
 
 from helpers import FakeClock, git
 from old_schemas import use_schema

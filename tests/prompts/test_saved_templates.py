@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.clock import iso
-from cortex_py.errors import (
+from cortex_py.core.clock import iso
+from cortex_py.core.errors import (
     BadArguments,
     ContentSyntaxError,
     CortexError,
@@ -23,9 +23,9 @@ from cortex_py.errors import (
     LimitExceeded,
     PromptNotFound,
 )
-from cortex_py.prompts.language.placeholders import AUTOMATIC
-from cortex_py.prompts.templates import Templates
-from cortex_py.records import JsonValue, Variable
+from cortex_py.core.records import JsonValue, Variable
+from cortex_py.parts.prompts.language.placeholders import AUTOMATIC
+from cortex_py.parts.prompts.templates import Templates
 
 from helpers import FakeClock, git
 from stub_backend import StubBackend

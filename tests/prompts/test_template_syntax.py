@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.errors import ContentSyntaxError, LimitExceeded
-from cortex_py.prompts.language.placeholders import NAME_LONGEST, RESERVED_PREFIXES, check_name, singular
-from cortex_py.prompts.language.syntax import CONTENT_LONGEST, DEPTH_MOST, FAULTS_MOST, NODES_MOST, parse
+from cortex_py.core.errors import ContentSyntaxError, LimitExceeded
+from cortex_py.parts.prompts.language.placeholders import NAME_LONGEST, RESERVED_PREFIXES, check_name, singular
+from cortex_py.parts.prompts.language.syntax import CONTENT_LONGEST, DEPTH_MOST, FAULTS_MOST, NODES_MOST, parse
 
 PUBLISHED = "# {{title}}\n\n{{#each memories}}\n- **{{memory.namespace}}**: {{memory.content}}\n{{/each}}"
 

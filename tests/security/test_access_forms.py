@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.access.audit import (
+from cortex_py.core.errors import InvalidInput, RateLimited
+from cortex_py.core.security.callers import Caller, acting_as, check_name, current_caller
+from cortex_py.core.security.rate_limit import TokenBuckets
+from cortex_py.core.security.rights import check_scopes, parse_scopes
+from cortex_py.team.access.audit import (
     BEGINNING,
     AuditEvent,
     BrokenLink,
@@ -19,12 +23,8 @@ from cortex_py.access.audit import (
     link_hash,
     seal_head,
 )
-from cortex_py.access.service import encode_token as token_of
-from cortex_py.access.service import hash_token, is_token, new_token
-from cortex_py.errors import InvalidInput, RateLimited
-from cortex_py.security.callers import Caller, acting_as, check_name, current_caller
-from cortex_py.security.rate_limit import TokenBuckets
-from cortex_py.security.rights import check_scopes, parse_scopes
+from cortex_py.team.access.service import encode_token as token_of
+from cortex_py.team.access.service import hash_token, is_token, new_token
 
 KEY = b"k" * 32
 TEXT = st.text(max_size=20)

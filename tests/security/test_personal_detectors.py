@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.graph.writer import sure_person_names
-from cortex_py.security.personal import PERSONAL_KINDS, find_personal_data, redact_personal_data
-from cortex_py.security.secrets.secrets import SensitiveSpan
+from cortex_py.core.security.personal import PERSONAL_KINDS, find_personal_data, redact_personal_data
+from cortex_py.core.security.secrets.secrets import SensitiveSpan
+from cortex_py.parts.graph.writer import sure_person_names
 from timing import explodes
 
 TEXTS_BY_USE = json.loads(Path(__file__).with_name("personal_data.json").read_text("utf-8"))

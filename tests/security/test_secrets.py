@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.security.policy import Screen, screen_file
-from cortex_py.security.secrets.formats import fields_of, templates
-from cortex_py.security.secrets.secrets import SensitiveSpan, find_secrets, redact
+from cortex_py.core.security.policy import Screen, screen_file
+from cortex_py.core.security.secrets.formats import fields_of, templates
+from cortex_py.core.security.secrets.secrets import SensitiveSpan, find_secrets, redact
 from timing import growth, quick
 
 ALNUM = string.ascii_letters + string.digits

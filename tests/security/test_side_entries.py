@@ -19,14 +19,14 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex, NewMemory
-from cortex_py.cli import cli, main
-from cortex_py.echo import cleaner_for
-from cortex_py.errors import ContentBlocked, CortexError, InvalidInput
-from cortex_py.mcp.middleware.logs import JsonLines, PlainLines
-from cortex_py.mcp.registry import EVERY_TOOL
-from cortex_py.mcp.server import build_server
-from cortex_py.store.database import Computed, Sql
-from cortex_py.tables import TABLES
+from cortex_py.core.echo import cleaner_for
+from cortex_py.core.errors import ContentBlocked, CortexError, InvalidInput
+from cortex_py.core.store.database import Computed, Sql
+from cortex_py.core.tables import TABLES
+from cortex_py.surfaces.cli import cli, main
+from cortex_py.surfaces.mcp.middleware.logs import JsonLines, PlainLines
+from cortex_py.surfaces.mcp.registry import EVERY_TOOL
+from cortex_py.surfaces.mcp.server import build_server
 from inside import database_of
 from planting import Garden, everything_in
 

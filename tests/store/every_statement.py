@@ -15,7 +15,7 @@ import pytest
 from routing import route
 
 import cortex_py
-from cortex_py.store import sqlite
+from cortex_py.core.store import sqlite
 
 _SOURCE = Path(cortex_py.__file__).parent
 _TEXT_INDEX = re.compile(r"\bmemory_text\b")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from cortex_py.store.database import DISTRIBUTED
+from cortex_py.core.store.database import DISTRIBUTED
 
 __all__ = ["Route", "route"]
 

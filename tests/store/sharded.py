@@ -18,9 +18,9 @@ from typing import Any
 import psycopg
 from routing import Route, route
 
-from cortex_py.clock import Clock
-from cortex_py.store.database import AUDIT, DISTRIBUTED, Row, Session, Sql
-from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.core.clock import Clock
+from cortex_py.core.store.database import AUDIT, DISTRIBUTED, Row, Session, Sql
+from cortex_py.team.postgres.engine import PostgresDatabase, open_postgres
 
 from postgres_server import PostgresServer
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.store.search.process_space import WordMatches, by_words
+from cortex_py.core.store.search.process_space import WordMatches, by_words
 
 SIZE = 10_000
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cortex_py import Cortex
-from cortex_py.clock import to_micros
-from cortex_py.store.search.candidates import ChunkColumns, Details, Signal, gather, join_details, read_signals
-from cortex_py.store.search.filters import EVERYTHING, View
+from cortex_py.core.clock import to_micros
+from cortex_py.core.store.search.candidates import ChunkColumns, Details, Signal, gather, join_details, read_signals
+from cortex_py.core.store.search.filters import EVERYTHING, View
 from inside import store_of
 
 from stub_backend import StubBackend

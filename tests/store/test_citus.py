@@ -15,12 +15,12 @@ import pytest
 
 from citus_cluster import CitusCluster, running_cluster
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.context.project import identify
-from cortex_py.errors import ConfigurationError, Conflict, CortexError, StoreUnavailable
-from cortex_py.records import files_space, turns_space
-from cortex_py.store.database import DISTRIBUTED, Bounds
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import ConfigurationError, Conflict, CortexError, StoreUnavailable
+from cortex_py.core.records import files_space, turns_space
+from cortex_py.core.store.database import DISTRIBUTED, Bounds
+from cortex_py.parts.context.project import identify
+from cortex_py.team.postgres.engine import open_postgres
 
 from helpers import FakeClock
 from homes import fill, opened, state

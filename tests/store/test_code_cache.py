@@ -9,14 +9,14 @@ import pytest
 from test_vector_index import Pair, pair, real_pair
 
 from cortex_py import NewMemory
-from cortex_py.errors import ProjectNotFound
-from cortex_py.security.callers import Caller, acting_as
-from cortex_py.security.rights import Rights
-from cortex_py.store.postgres.vector_index import VectorIndex
-from cortex_py.store.search import codes, search
-from cortex_py.store.search import search as engine_space
-from cortex_py.store.search.codes import CodeCache
-from cortex_py.store.search.filters import Where
+from cortex_py.core.errors import ProjectNotFound
+from cortex_py.core.security.callers import Caller, acting_as
+from cortex_py.core.security.rights import Rights
+from cortex_py.core.store.search import codes, search
+from cortex_py.core.store.search import search as engine_space
+from cortex_py.core.store.search.codes import CodeCache
+from cortex_py.core.store.search.filters import Where
+from cortex_py.team.postgres.vector_index import PostgresVectorIndex
 
 __all__ = ["pair", "real_pair"]
 
@@ -32,13 +32,13 @@ def every_filter_lets_little_through(monkeypatch: pytest.MonkeyPatch) -> None:
 def used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many records were asked for, each time codes told which to compare."""
     counted: list[int] = []
-    compared = VectorIndex.compared
+    compared = PostgresVectorIndex.compared
 
-    def noting(self: VectorIndex, *given: Any) -> list[int]:
+    def noting(self: PostgresVectorIndex, *given: Any) -> list[int]:
         counted.append(len(given[4]))
         return compared(self, *given)
 
-    monkeypatch.setattr(VectorIndex, "compared", noting)
+    monkeypatch.setattr(PostgresVectorIndex, "compared", noting)
     return counted
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cortex_py.store.search.codes import Codes
+from cortex_py.core.store.search.codes import Codes
 
 Records = st.dictionaries(st.integers(1, 60), st.integers(1, 3), max_size=25)
 

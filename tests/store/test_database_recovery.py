@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.security.callers import Caller
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.security.callers import Caller
+from cortex_py.team.postgres.engine import open_postgres
 from inside import database_of
 from timing import MINUTE
 

@@ -14,13 +14,13 @@ from typing import TypeVar
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.backup.sync import sync as exchange
-from cortex_py.backup.vault.header import Kdf, KdfLimits, KdfParameters
-from cortex_py.clock import IdMaker
-from cortex_py.errors import ConfigurationError, Conflict, MemoryNotFound
-from cortex_py.memory.capture.capture import NewMemory
-from cortex_py.store.documents.document import SHARED_KINDS
-from cortex_py.store.rows import space_word
+from cortex_py.core.clock import IdMaker
+from cortex_py.core.errors import ConfigurationError, Conflict, MemoryNotFound
+from cortex_py.core.memory.capture.capture import NewMemory
+from cortex_py.core.store.documents.document import SHARED_KINDS
+from cortex_py.core.store.rows import space_word
+from cortex_py.parts.backup.sync import sync as exchange
+from cortex_py.parts.backup.vault.header import Kdf, KdfLimits, KdfParameters
 from inside import database_of, store_of
 
 from helpers import FakeClock

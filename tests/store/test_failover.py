@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StoreBusy, StoreReadOnly, StoreUnavailable
-from cortex_py.store.postgres.engine import open_postgres
-from cortex_py.store.postgres.pool import ConnectionPool, full_conninfo
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import StoreBusy, StoreReadOnly, StoreUnavailable
+from cortex_py.team.postgres.engine import open_postgres
+from cortex_py.team.postgres.pool import ConnectionPool, full_conninfo
 from timing import MINUTE
 
 from homes import opened

@@ -19,9 +19,9 @@ import os, signal, sys, threading, warnings
 sys.path[:0] = sys.argv[2:]
 from pathlib import Path
 
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StorageError
-from cortex_py.store.sqlite import open_sqlite
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import StorageError
+from cortex_py.core.store.sqlite import open_sqlite
 
 warnings.simplefilter("ignore")
 signal.alarm(30)
@@ -125,7 +125,7 @@ end(child)
 def test_a_child_refuses_a_file_that_stayed_in_use(home: Path) -> None:
     program = """
 put("parent")
-import cortex_py.sqlite_file as sqlite_file
+import cortex_py.core.sqlite_file as sqlite_file
 sqlite_file._FORK_WAIT_SECONDS = 0.1
 inside, go = threading.Event(), threading.Event()
 def work():

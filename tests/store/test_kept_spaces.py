@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.clock import to_micros
+from cortex_py.core.clock import to_micros
+from cortex_py.core.memory.recall.filters import parse_filter
+from cortex_py.core.sqlite_file import can_encrypt
+from cortex_py.core.store.search import process_space
+from cortex_py.core.store.search.filters import View
+from cortex_py.core.store.search.kept_file import RUN, KeptFile, KeptSpace
+from cortex_py.core.store.search.process_space import Segment
 from cortex_py.encryption import encrypt_home, encryption_of
-from cortex_py.memory.recall.filters import parse_filter
-from cortex_py.sqlite_file import can_encrypt
-from cortex_py.store.search import process_space
-from cortex_py.store.search.filters import View
-from cortex_py.store.search.kept_file import RUN, KeptFile, KeptSpace
-from cortex_py.store.search.process_space import Segment
 from inside import database_of, store_of
 
 from stub_backend import StubBackend
@@ -38,7 +38,7 @@ QUERIES = ["amber basil", "heron jade lotus", "kelp", "delta ember fjord grove"]
 @pytest.fixture(autouse=True)
 def _worth_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("SMALL", -1), ("_KEPT_LEAST", 1), ("_KEPT_CHANGES", 0), ("_KEPT_SHARE", 0.0)):
-        monkeypatch.setattr(f"cortex_py.store.search.process_space.{name}", value)
+        monkeypatch.setattr(f"cortex_py.core.store.search.process_space.{name}", value)
 
 
 def _open(home: Path, project: Path) -> Cortex:
@@ -276,7 +276,7 @@ def test_a_kill_between_the_file_and_the_store_leaves_the_file_unused(
         def killed(*_given: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("cortex_py.store.search.kept_spaces._set", killed)
+        monkeypatch.setattr("cortex_py.core.store.search.kept_spaces._set", killed)
         with pytest.raises(KeyboardInterrupt):
             _segment(cortex).keep(database_of(cortex))
         monkeypatch.undo()
@@ -364,8 +364,8 @@ def test_of_several_processes_one_writes(home: Path, project: Path) -> None:
 @pytest.mark.slow
 def test_rows_in_groups_give_the_same_answers(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("vectors", "kept_file"):
-        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
-    monkeypatch.setattr("cortex_py.store.search.vectors._PROBED", 1.0)
+        monkeypatch.setattr(f"cortex_py.core.store.search.{module}.GROUPED_FROM", 1)
+    monkeypatch.setattr("cortex_py.core.store.search.vectors._PROBED", 1.0)
     ids = _fill(home, project, 300)
     with _open(home, project) as cortex:
         # Memory is given back after each search; what this process changed stays.
@@ -382,8 +382,8 @@ def test_what_a_search_mapped_goes_back_to_the_system(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("vectors", "kept_file"):
-        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
-    monkeypatch.setattr("cortex_py.store.search.kept_file._BLOCK", mmap.PAGESIZE)
+        monkeypatch.setattr(f"cortex_py.core.store.search.{module}.GROUPED_FROM", 1)
+    monkeypatch.setattr("cortex_py.core.store.search.kept_file._BLOCK", mmap.PAGESIZE)
     _fill(home, project, 300)
     with _open(home, project) as cortex:
         cortex.memories.recall("amber basil")
@@ -429,7 +429,7 @@ def test_records_that_came_or_went_after_their_space_was_grouped(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("vectors", "kept_file"):
-        monkeypatch.setattr(f"cortex_py.store.search.{module}.GROUPED_FROM", 1)
+        monkeypatch.setattr(f"cortex_py.core.store.search.{module}.GROUPED_FROM", 1)
     ids = _fill(home, project, 300)
     with _open(home, project) as cortex:
         gone = [cortex.memories.get(one).content for one in ids[:2]]
@@ -463,8 +463,8 @@ def test_a_file_of_another_version_is_replaced(home: Path, project: Path, caplog
 def test_a_process_drops_the_spaces_that_it_no_longer_searches(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr("cortex_py.store.search.search._RECORDS_MOST", 3)
-    monkeypatch.setattr("cortex_py.store.search.search._USED_SECONDS", seconds)
+    monkeypatch.setattr("cortex_py.core.store.search.search._RECORDS_MOST", 3)
+    monkeypatch.setattr("cortex_py.core.store.search.search._USED_SECONDS", seconds)
     with _open(home, project) as cortex:
         for domain, word in product(("project", "user"), WORDS[:5]):
             cortex.memories.capture(f"{word} of the {domain}", domain="user" if domain == "user" else "project")

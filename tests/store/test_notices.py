@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from cortex_py.clock import SystemClock
-from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.team.postgres.engine import PostgresDatabase, open_postgres
 from timing import no_hang
 
 from helpers import FakeClock

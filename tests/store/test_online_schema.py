@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.clock import SystemClock
-from cortex_py.store import migrations
-from cortex_py.store.postgres import engine
-from cortex_py.store.postgres.engine import POSTGRES_STEPS, open_postgres
-from cortex_py.store.postgres.online import later_indexes
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.store import migrations
+from cortex_py.team.postgres import engine
+from cortex_py.team.postgres.engine import POSTGRES_STEPS, open_postgres
+from cortex_py.team.postgres.online import later_indexes
 from timing import MINUTE
 
 from homes import opened

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.store import migrations, sqlite
-from cortex_py.store.packing import pack, train_dictionary, unpack
+from cortex_py.core.store import migrations, sqlite
+from cortex_py.core.store.packing import pack, train_dictionary, unpack
 from inside import database_of
 
 from helpers import FakeClock
@@ -142,7 +142,7 @@ def _carry_over(cortex: Cortex, home: Path, names: set[str], clock: FakeClock) -
             assert table != "memory" or set(known) == names
             old.execute(f"DELETE FROM {table}")
             old.executemany(f"INSERT INTO {table} ({', '.join(known)}) VALUES ({', '.join('?' * len(known))})", rows)
-        from cortex_py.memory.capture.capture import index_entry
+        from cortex_py.core.memory.capture.capture import index_entry
 
         for num, space in session.rows("SELECT num, space FROM memory"):
             terms = [row[0] for row in session.rows("SELECT terms FROM chunk WHERE num = ? ORDER BY n", (num,))]

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.clock import SystemClock
-from cortex_py.errors import CortexError, StoreBusy, StoreUnavailable
-from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
-from cortex_py.store.postgres.turns import WriterTurns
-from cortex_py.store.store import CommitGroups
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import CortexError, StoreBusy, StoreUnavailable
+from cortex_py.core.store.store import CommitGroups
+from cortex_py.team.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.team.postgres.turns import WriterTurns
 from inside import database_of, store_of
 
 from helpers import FakeClock

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.clock import SystemClock
-from cortex_py.errors import AccessDenied, StorageError
-from cortex_py.store.database import Bounds
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import AccessDenied, StorageError
+from cortex_py.core.store.database import Bounds
+from cortex_py.team.postgres.engine import open_postgres
 from inside import database_of
 
 from helpers import FakeClock

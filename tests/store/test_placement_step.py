@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.context.session import ProjectSessions
-from cortex_py.store import migrations
-from cortex_py.store.database import Session
-from cortex_py.store.postgres import engine as postgres
-from cortex_py.store.postgres.engine import PostgresDatabase
-from cortex_py.store.postgres.vector_index import VectorIndex
+from cortex_py.core.store import migrations
+from cortex_py.core.store.database import Session
+from cortex_py.session import ProjectSessions
+from cortex_py.team.postgres import engine as postgres
+from cortex_py.team.postgres.engine import PostgresDatabase
+from cortex_py.team.postgres.vector_index import PostgresVectorIndex
 from inside import database_of
 
 from helpers import FakeClock
@@ -38,8 +38,8 @@ def _released(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         old.setattr(ProjectSessions, "settle_files", lambda _sessions: None)
         old.setattr(postgres, "POSTGRES_STEPS", postgres.POSTGRES_STEPS[:BEFORE])
         old.setattr(PostgresDatabase, "index_texts", index_texts)
-        old.setattr(VectorIndex, "add", lambda *_: None)
-        old.setattr(VectorIndex, "covered", lambda *_: set())
+        old.setattr(PostgresVectorIndex, "add", lambda *_: None)
+        old.setattr(PostgresVectorIndex, "covered", lambda *_: set())
         yield
 
 

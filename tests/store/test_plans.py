@@ -12,7 +12,7 @@ import pytest
 
 from cases import each
 from cortex_py import Cortex
-from cortex_py.store import sqlite
+from cortex_py.core.store import sqlite
 from inside import database_of, store_of
 
 from homes import opened

@@ -17,9 +17,9 @@ from psycopg import errors
 
 from cases import each
 from cortex_py import Cortex, NewMemory
-from cortex_py.clock import Limit, SystemClock, apply_limit
-from cortex_py.config import load_settings
-from cortex_py.errors import (
+from cortex_py.core.clock import Limit, SystemClock, apply_limit
+from cortex_py.core.config import load_settings
+from cortex_py.core.errors import (
     ConfigurationError,
     CortexError,
     DeadlineExceeded,
@@ -32,13 +32,13 @@ from cortex_py.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from cortex_py.store import migrations
-from cortex_py.store.packing import Dictionaries
-from cortex_py.store.postgres.engine import PostgresDatabase, as_postgres, open_postgres
-from cortex_py.store.postgres.errors import translate_errors
-from cortex_py.store.postgres.pool import ConnectionPool
-from cortex_py.store.search.process_space import changes_of
-from cortex_py.store.tables.memories import MemoryTable
+from cortex_py.core.store import migrations
+from cortex_py.core.store.packing import Dictionaries
+from cortex_py.core.store.search.process_space import changes_of
+from cortex_py.core.store.tables.memories import MemoryTable
+from cortex_py.team.postgres.engine import PostgresDatabase, as_postgres, open_postgres
+from cortex_py.team.postgres.errors import translate_errors
+from cortex_py.team.postgres.pool import ConnectionPool
 from inside import database_of, store_of
 from timing import no_hang
 
@@ -310,8 +310,8 @@ def test_it_gives_back_space_and_finds_faults(database: PostgresDatabase) -> Non
 
 _FORKING = """
 import os, signal, sys, threading, warnings
-from cortex_py.clock import SystemClock
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.team.postgres.engine import open_postgres
 
 warnings.simplefilter("ignore")
 signal.alarm(50)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cortex_py.store.search.record_columns import RecordColumns
+from cortex_py.core.store.search.record_columns import RecordColumns
 
 NOW = 1_000
 

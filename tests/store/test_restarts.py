@@ -14,11 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StoreUnavailable
-from cortex_py.store.database import Session, retry_once
-from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
-from cortex_py.store.postgres.pool import ConnectionPool
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import StoreUnavailable
+from cortex_py.core.store.database import Session, retry_once
+from cortex_py.team.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.team.postgres.pool import ConnectionPool
 from inside import database_of
 from timing import MINUTE, no_hang
 
@@ -247,8 +247,8 @@ def test_a_capture_is_repeated_unless_it_may_be_there_already(
 
 HOLDER = """
 import sys, time
-from cortex_py.clock import SystemClock
-from cortex_py.store.postgres.engine import open_postgres
+from cortex_py.core.clock import SystemClock
+from cortex_py.team.postgres.engine import open_postgres
 database = open_postgres(sys.argv[1], SystemClock())
 print(database.leads("upkeep"), flush=True)
 sys.stdin.read()

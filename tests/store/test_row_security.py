@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases import each
-from cortex_py.clock import SystemClock
-from cortex_py.errors import AccessDenied, ConfigurationError, StorageError, StoreDenied
-from cortex_py.store import migrations
-from cortex_py.store.database import Bounds, Session, Sql
-from cortex_py.store.postgres.engine import PostgresDatabase, open_postgres
-from cortex_py.store.postgres.security import RIGHTS, granted, protection
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import AccessDenied, ConfigurationError, StorageError, StoreDenied
+from cortex_py.core.store import migrations
+from cortex_py.core.store.database import Bounds, Session, Sql
+from cortex_py.team.postgres.engine import PostgresDatabase, open_postgres
+from cortex_py.team.postgres.security import RIGHTS, granted, protection
 
 from old_schemas import turn_back_indexes
 from postgres_server import PostgresServer, name_in

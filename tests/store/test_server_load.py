@@ -10,7 +10,7 @@ import pytest
 
 from citus_cluster import running_cluster
 from cortex_py import Cortex
-from cortex_py.http.monitoring import HttpMetrics
+from cortex_py.surfaces.http.monitoring import HttpMetrics
 from timing import MINUTE
 
 from helpers import FakeClock

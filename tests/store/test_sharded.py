@@ -20,10 +20,10 @@ from test_engines import Both, side_by_side
 import cortex_py
 from cases import each
 from cortex_py import Cortex
-from cortex_py.context.project import identify
-from cortex_py.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
-from cortex_py.store.postgres import engine as postgres
-from cortex_py.store.postgres.engine import as_postgres
+from cortex_py.core.store.database import COORDINATOR, DISTRIBUTED, FAN_OUTS
+from cortex_py.parts.context.project import identify
+from cortex_py.team.postgres import engine as postgres
+from cortex_py.team.postgres.engine import as_postgres
 from inside import database_of, store_of
 
 from helpers import FakeClock
@@ -191,7 +191,7 @@ def test_only_what_is_listed_goes_everywhere_and_all_of_it_does(
     clock.advance(days=40)
     spread.upkeep()
     spread.memories.reindex()
-    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.core.store.search.process_space.SMALL", -1)
     spread.memories.recall("PostgreSQL")
     spread.memories.revision()
     assert set(shards.fanned_out) == set(FAN_OUTS)
@@ -277,7 +277,7 @@ def test_a_statement_with_the_key_touches_one_partition_of_a_foreign_table(
     spread.memories.recall("PostgreSQL", filter="-tag:ops -entity:kafka")
     spread.memories.recall(filter="since:3d")
     store_of(spread).search.forget_all()
-    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.core.store.search.process_space.SMALL", -1)
     spread.memories.recall("Kafka events")
     spread.graph.relationships()
     spread.graph.neighbors("PostgreSQL", depth=2)

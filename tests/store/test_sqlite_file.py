@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from cortex_py.clock import SystemClock
-from cortex_py.errors import StoreTooNew
+from cortex_py.core.clock import SystemClock
+from cortex_py.core.errors import StoreTooNew
+from cortex_py.core.store.sqlite import open_sqlite
 from cortex_py.opening import World
-from cortex_py.store.sqlite import open_sqlite
 
 
 class _Other:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cortex_py import Cortex
-from cortex_py.store.tables.suggestions import ReferenceRow
+from cortex_py.core.store.tables.suggestions import ReferenceRow
 from inside import database_of, store_of
 
 from stub_backend import StubBackend

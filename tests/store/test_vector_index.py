@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cortex_py import Cortex, NewMemory
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.errors import StorageError
-from cortex_py.store.postgres.vector_index import BUILD_LOCK
-from cortex_py.store.search import search as engine_space
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.errors import StorageError
+from cortex_py.core.store.search import search as engine_space
+from cortex_py.team.postgres.vector_index import BUILD_LOCK
 from inside import database_of
 from timing import no_hang
 
@@ -109,7 +109,7 @@ def test_what_is_indexed_is_looked_at_by_the_engine_first(pair: Pair) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("exact", [10**9, -1], ids=["all compared", "by the graph"])
 def test_the_answers_are_those_of_a_process(real_pair: Pair, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
-    monkeypatch.setattr("cortex_py.store.search.process_space.SMALL", -1)
+    monkeypatch.setattr("cortex_py.core.store.search.process_space.SMALL", -1)
     database_of(real_pair.cortex).vector_index.exact_up_to = exact
     # All of so small a space: what is otherwise estimated is then known.
     monkeypatch.setattr(engine_space, "_PROBED", 10**6)
@@ -193,7 +193,7 @@ def test_a_server_that_ends_does_not_wait_for_it(pair: Pair, monkeypatch: pytest
         return "SELECT pg_sleep(120)"
 
     with monkeypatch.context() as patched:
-        patched.setattr("cortex_py.store.postgres.vector_index.index_statement", slow)
+        patched.setattr("cortex_py.team.postgres.vector_index.index_statement", slow)
         with no_hang():
             assert not nearest.build(pair.space, pair.cortex.backend.dimensions, ending.is_set)
     assert not pair.covered()
@@ -207,7 +207,7 @@ def test_an_engine_that_refuses_keeps_nothing_else_from_being_done(
         cortex.memories.capture_many(_notes(10))
         cortex.memories.recall("cache")
         refused = ("CREATE EXTENSION that_nobody_has",)
-        monkeypatch.setattr("cortex_py.store.postgres.vector_index.ALL_SPACES", refused)
+        monkeypatch.setattr("cortex_py.team.postgres.vector_index.ALL_SPACES", refused)
         done: list[str] = []
         monkeypatch.setattr(type(cortex.backups), "scheduled", lambda _self: done.append("snapshots"))
         with pytest.raises(StorageError):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cortex_py.store.search import vectors as module
-from cortex_py.store.search.vectors import VectorMatrix
+from cortex_py.core.store.search import vectors as module
+from cortex_py.core.store.search.vectors import VectorMatrix
 
 SIZE, DIMENSIONS = 6_000, 384
 

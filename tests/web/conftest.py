@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cortex_py import Cortex
-from cortex_py.http.server import build_app
-from cortex_py.http.sessions import page_address
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.http.sessions import page_address
 
 from browser import Browser, Tab, browser_program, running_browser
 from servers import app_server

@@ -11,11 +11,11 @@ from schemathesis.engine import events, from_schema
 from starlette.applications import Starlette
 
 from cortex_py import Cortex
-from cortex_py.http.access import API, CHANGE_SCOPES, PAGE_SCOPES
-from cortex_py.http.page import OPERATIONS, page_routes
-from cortex_py.web import models
-from cortex_py.web.assets import find_asset
-from cortex_py.web.models import word_difference
+from cortex_py.surfaces.http.access import API, CHANGE_SCOPES, PAGE_SCOPES
+from cortex_py.surfaces.http.page import OPERATIONS, page_routes
+from cortex_py.surfaces.web import models
+from cortex_py.surfaces.web.assets import find_asset
+from cortex_py.surfaces.web.models import word_difference
 
 from stub_backend import StubBackend
 

@@ -11,9 +11,9 @@ import pytest
 from hostile_memories import HOSTILE
 
 from cortex_py import Cortex
-from cortex_py.mcp.app_views import EXTENSION, MIME_TYPE
-from cortex_py.mcp.reference.rendering import ask
-from cortex_py.mcp.server import build_server
+from cortex_py.surfaces.mcp.app_views import EXTENSION, MIME_TYPE
+from cortex_py.surfaces.mcp.reference.rendering import ask
+from cortex_py.surfaces.mcp.server import build_server
 
 from browser import Browser, Tab
 from stub_backend import StubBackend

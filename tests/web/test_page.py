@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cortex_py.errors import MemoryNotFound
+from cortex_py.core.errors import MemoryNotFound
 
 from browser import Browser, Tab
 

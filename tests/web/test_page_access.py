@@ -12,8 +12,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from cortex_py import Cortex
-from cortex_py.http.server import build_app
-from cortex_py.http.sessions import PageLinks, PageSessions, page_address
+from cortex_py.surfaces.http.server import build_app
+from cortex_py.surfaces.http.sessions import PageLinks, PageSessions, page_address
 
 from stub_backend import StubBackend
 

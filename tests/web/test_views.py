@@ -13,7 +13,7 @@ import pytest
 from hostile_memories import HOSTILE
 
 from cortex_py import Cortex
-from cortex_py.records import NEVER_INJECTED_TAG, PINNED_TAG, Memory, NewMemory
+from cortex_py.core.records import NEVER_INJECTED_TAG, PINNED_TAG, Memory, NewMemory
 
 from browser import Tab
 from helpers import git

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from repositories import repository
 
-from cortex_py.errors import InvalidInput, StoreDenied
+from cortex_py.core.errors import InvalidInput, StoreDenied
 from cortex_py.worktree.git import checkout_hook
 from cortex_py.worktree.git.checkout_hook import HookChange, find_hook, install_hook, remove_hook
 from timing import no_hang

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import each
-from cortex_py.errors import CortexError, InvalidInput
+from cortex_py.core.errors import CortexError, InvalidInput
 from cortex_py.worktree.files import files
 from cortex_py.worktree.files.choice import choose, decode_text, skip_by_content, skip_by_name
 from cortex_py.worktree.files.files import FileRef, blob_id, project_files, read_file

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from repositories import repository
 
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 from cortex_py.worktree.git.repository import CheckedOut, Repository
 
 from helpers import git

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 from cortex_py.worktree.files.files import compute_stamp, project_files
 from cortex_py.worktree.git.history import read_commits, read_working_changes
 from cortex_py.worktree.git.repository import Repository

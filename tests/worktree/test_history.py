@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from repositories import repository
 
-from cortex_py.errors import CortexError
+from cortex_py.core.errors import CortexError
 from cortex_py.worktree.git import diffs
 from cortex_py.worktree.git import runner as git_runner
 from cortex_py.worktree.git.history import (

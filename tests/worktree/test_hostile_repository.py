@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from cortex_py import Cortex
-from cortex_py.cli import cli
-from cortex_py.errors import CortexError
-from cortex_py.mcp.server import build_server
+from cortex_py.core.errors import CortexError
+from cortex_py.surfaces.cli import cli
+from cortex_py.surfaces.mcp.server import build_server
 from cortex_py.worktree.git.history import files_with
 from cortex_py.worktree.git.repository import Repository
 from hostile_repository import VARIANTS, Traps, make_hostile

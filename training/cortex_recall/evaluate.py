@@ -23,9 +23,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.shipped_model import SHIPPED
-from cortex_py.memory.text import chunk
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.shipped_model import SHIPPED
+from cortex_py.core.memory.text import chunk
 
 from datasets import locomo, longmemeval, read_lines
 

@@ -28,7 +28,7 @@ from onnx_graph import integer_graph
 from onnx_writer import Message
 from quantization import MINILM, Activation, Calibration
 
-from cortex_py.embedding.shipped_model import DIMENSIONS, RECALL, ModelManifest
+from cortex_py.core.embedding.shipped_model import DIMENSIONS, RECALL, ModelManifest
 
 # Increase this by hand whenever the graph computes other numbers from the same weights.
 RECIPE = 1

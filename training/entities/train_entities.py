@@ -31,9 +31,10 @@ import pycrfsuite
 from numpy.typing import NDArray
 from pygments.lexers import get_all_lexers
 
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.graph.reading.shapes import NAMES_FILE, Gazetteer, listed_names
-from cortex_py.graph.reading.tagger import (
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.store.search.vectors import single_threaded
+from cortex_py.parts.graph.reading.shapes import NAMES_FILE, Gazetteer, listed_names
+from cortex_py.parts.graph.reading.tagger import (
     LEANING_STEP,
     LEANINGS,
     MODEL_FILE,
@@ -48,7 +49,6 @@ from cortex_py.graph.reading.tagger import (
     TaggerModel,
     unpack_model,
 )
-from cortex_py.store.search.vectors import single_threaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
@@ -385,7 +385,7 @@ def packed(model: TaggerModel) -> bytes:
         "by_word": tables.by_word.T.tobytes(),
     }
     about = {
-        "about": "Marks names in sentences. Made by train_entities.py; read by cortex_py.graph.reading.tagger.",
+        "about": "Marks names in sentences. Made by train_entities.py; read by cortex_py.parts.graph.reading.tagger.",
         "provenance": model.provenance,
         "eagerness": model.eagerness,
         "calibration": model.calibration,

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.graph.reading.network import (
+from cortex_py.parts.graph.reading.network import (
     FLAGS,
     LETTERS_MOST,
     NETWORK_FILE,
@@ -33,8 +33,8 @@ from cortex_py.graph.reading.network import (
     unpack_network,
     word_flags,
 )
-from cortex_py.graph.reading.shapes import Gazetteer, listed_names
-from cortex_py.graph.reading.tagger import MODEL_FILE, Features, Tables, Tagger, unpack_model
+from cortex_py.parts.graph.reading.shapes import Gazetteer, listed_names
+from cortex_py.parts.graph.reading.tagger import MODEL_FILE, Features, Tables, Tagger, unpack_model
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 

@@ -1,4 +1,4 @@
-"""Trains and measures the gate that decides what is kept of a session's turns (`cortex_py/hooks/gate.py`).
+"""Trains and measures the gate that decides what is kept of a session's turns (`cortex_py/parts/hooks/gate.py`).
 
 The training data are the sessions of the parts `DEVELOP` of `bench/data/hook_turns*.jsonl` and the single sentences of
 `bench/data/hook_sentences.jsonl`. Cross-validation leaves out whole sessions; it chooses the floors: the highest recall
@@ -24,14 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import cortex_py.hooks.gate as gate_module
+import cortex_py.parts.hooks.gate as gate_module
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 
 import logistic
-from cortex_py.context.summary.sentences import Sentence, sentences
-from cortex_py.hooks.gate import (
+from cortex_py.parts.hooks.gate import (
     KINDS,
     GateModel,
     Passage,
@@ -42,7 +41,8 @@ from cortex_py.hooks.gate import (
     placed,
     score_turn,
 )
-from cortex_py.hooks.turns import RawTurn
+from cortex_py.parts.hooks.turns import RawTurn
+from cortex_py.texts.sentences import Sentence, sentences
 
 import report
 

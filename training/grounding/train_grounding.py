@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 import grounding_behaviour
 import grounding_code
 from cortex_py import Cortex
-from cortex_py.grounding.judges import judge
-from cortex_py.grounding.judges.judge import FEATURES, ClaimModel
+from cortex_py.parts.verify.judges import judge
+from cortex_py.parts.verify.judges.judge import FEATURES, ClaimModel
 
 Floats = NDArray[np.float64]
 

@@ -28,14 +28,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 import grounding_behaviour
 import logistic
 from cortex_py import Cortex
-from cortex_py.grounding.checks import excerpts
-from cortex_py.grounding.checks.excerpts import FEATURES, Block, read_blocks
-from cortex_py.grounding.checks.names import resolve
-from cortex_py.grounding.checks.scene import Scene
-from cortex_py.grounding.claims.claims import read_claims
-from cortex_py.grounding.index.lookup import Lookup
-from cortex_py.grounding.judges.support import LogisticModel
-from cortex_py.grounding.sources import EVERYTHING
+from cortex_py.parts.verify.checks import excerpts
+from cortex_py.parts.verify.checks.excerpts import FEATURES, Block, read_blocks
+from cortex_py.parts.verify.checks.names import resolve
+from cortex_py.parts.verify.checks.scene import Scene
+from cortex_py.parts.verify.claims.claims import read_claims
+from cortex_py.parts.verify.index.lookup import Lookup
+from cortex_py.parts.verify.judges.support import LogisticModel
+from cortex_py.parts.verify.sources import EVERYTHING
 
 Floats = NDArray[np.float64]
 

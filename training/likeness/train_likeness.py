@@ -27,15 +27,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.comparison import conflicts
-from cortex_py.memory.comparison.conflicts import (
+from cortex_py.core.memory.comparison import conflicts
+from cortex_py.core.memory.comparison.conflicts import (
     FEATURE_NAMES,
     LikenessModel,
     difference,
     likeness_features,
     replaced_word,
 )
-from cortex_py.memory.comparison.statements import Statement, read_statement
+from cortex_py.core.memory.comparison.statements import Statement, read_statement
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))

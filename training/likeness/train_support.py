@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.grounding.judges import support
-from cortex_py.grounding.judges.support import FEATURE_NAMES, SupportModel, WordWeights, model_features, read_passage
-from cortex_py.memory.comparison.opposites import word_set
+from cortex_py.core.memory.comparison.opposites import word_set
+from cortex_py.parts.verify.judges import support
+from cortex_py.parts.verify.judges.support import FEATURE_NAMES, SupportModel, WordWeights, model_features, read_passage
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))
@@ -215,7 +215,7 @@ def auroc(cases: Sequence[Case], scores: Sequence[float] | Floats) -> float:
 def write(model: SupportModel, cases: Sequence[Case]) -> None:
     sources = dict.fromkeys(case.source for case in cases)
     content = {
-        "about": "When evidence bears a claim out. Made by train_support.py, read by cortex_py.grounding.",
+        "about": "When evidence bears a claim out. Made by train_support.py, read by cortex_py.parts.verify.",
         "provenance": {"trained_on": {source: sum(case.source == source for case in cases) for source in sources}},
         "weights": {name: round(value, 6) for name, value in model.coefficients.items()},
         "offset": round(model.offset, 6),

@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.memory.labels import classifier
-from cortex_py.memory.labels.classifier import (
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.memory.labels import classifier
+from cortex_py.core.memory.labels.classifier import (
     FEATURE_NAMES,
     SUBCATEGORY_NAMES,
     WORD_SCALE,
@@ -45,9 +45,9 @@ from cortex_py.memory.labels.classifier import (
     default_lexicon,
     softmax,
 )
-from cortex_py.memory.labels.ontology import CATEGORIES, CATEGORY_NAMES
-from cortex_py.memory.labels.ontology import PARENTS as CATEGORY_OF
-from cortex_py.store.search.vectors import single_threaded
+from cortex_py.core.memory.labels.ontology import CATEGORIES, CATEGORY_NAMES
+from cortex_py.core.memory.labels.ontology import PARENTS as CATEGORY_OF
+from cortex_py.core.store.search.vectors import single_threaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 

@@ -28,16 +28,16 @@ from numpy.typing import NDArray
 
 import cortex_py
 from cortex_py import Cortex
-from cortex_py.clock import to_micros
-from cortex_py.config import load_settings
-from cortex_py.embedding.backends.backend import Backend
-from cortex_py.embedding.backends.onnx import OnnxBackend
-from cortex_py.embedding.backends.registry import open_backend
-from cortex_py.memory.recall.ranking import Candidates, measure, query_hashes
-from cortex_py.memory.text import QueryTraits, leading_query_terms
-from cortex_py.records import NewMemory
-from cortex_py.store.search.filters import Filter, Scope, View
-from cortex_py.store.search.vectors import single_threaded
+from cortex_py.core.clock import to_micros
+from cortex_py.core.config import load_settings
+from cortex_py.core.embedding.backends.backend import Backend
+from cortex_py.core.embedding.backends.onnx import OnnxBackend
+from cortex_py.core.embedding.backends.registry import open_backend
+from cortex_py.core.memory.recall.ranking import Candidates, measure, query_hashes
+from cortex_py.core.memory.text import QueryTraits, leading_query_terms
+from cortex_py.core.records import NewMemory
+from cortex_py.core.store.search.filters import Filter, Scope, View
+from cortex_py.core.store.search.vectors import single_threaded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training" / "cortex_recall"))

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.memory.recall import ranking
-from cortex_py.memory.recall.ranking import (
+from cortex_py.core.memory.recall import ranking
+from cortex_py.core.memory.recall.ranking import (
     FEATURE_NAMES,
     MEASURED,
     RISING_FEATURES,

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cortex_py.graph.reading.repetition import FEATURES, WEIGHTS_FILE, Candidate, candidates, learned_names
-from cortex_py.graph.reading.shapes import listed_names
-from cortex_py.graph.reading.tagger import load_tagger
-from cortex_py.graph.reading.tokens import MAX_CHARACTERS, code_spans, sentences
+from cortex_py.parts.graph.reading.repetition import FEATURES, WEIGHTS_FILE, Candidate, candidates, learned_names
+from cortex_py.parts.graph.reading.shapes import listed_names
+from cortex_py.parts.graph.reading.tagger import load_tagger
+from cortex_py.parts.graph.reading.tokens import MAX_CHARACTERS, code_spans, sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))

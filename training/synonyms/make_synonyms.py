@@ -17,11 +17,11 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from cortex_py.embedding.shipped_model import SHIPPED, read_manifest, read_vocabulary
-from cortex_py.memory.comparison import synonyms
-from cortex_py.memory.comparison.opposites import COMMON
-from cortex_py.memory.labels import keyphrases
-from cortex_py.memory.text import stem
+from cortex_py.core.embedding.shipped_model import SHIPPED, read_manifest, read_vocabulary
+from cortex_py.core.memory.comparison import synonyms
+from cortex_py.core.memory.comparison.opposites import COMMON
+from cortex_py.core.memory.labels import keyphrases
+from cortex_py.core.memory.text import stem
 
 TARGET = Path(synonyms.__file__).with_name("synonyms.tsv")
 VERBS = Path(keyphrases.__file__).with_name("verbs.json")

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from .families.embedding import *  # noqa: F403
-from .families.embedding import __all__ as __all__
+from ..surfaces.mcp.families.embedding import *  # noqa: F403
+from ..surfaces.mcp.families.embedding import __all__ as __all__

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .families.embedding import CortexPyMCPTools
+from ..surfaces.mcp.families.embedding import CortexPyMCPTools
 
 __all__ = ["CortexPyMCPTools"]

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from ...errors import CortexError, InvalidInput
-from ...paths import read_regular
+from ...core.errors import CortexError, InvalidInput
+from ...core.paths import read_regular
 from ..git.repository import Repository
 from ..git.runner import run_git
 from .ignore_rules import IgnoreRules

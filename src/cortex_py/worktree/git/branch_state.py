@@ -23,7 +23,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ...errors import CortexError
+from ...core.errors import CortexError
 from .repository import COMMIT, RENAMED, Repository, Survey, current_name, decode_output, read_text
 from .runner import run_git
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ...errors import InvalidInput, StoreDenied
-from ...paths import read_whole
+from ...core.errors import InvalidInput, StoreDenied
+from ...core.paths import read_whole
 from .repository import Repository, decode_output
 from .runner import run_git
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from ...errors import CortexError, GitFailed
+from ...core.errors import CortexError, GitFailed
 from ..files.files import FileRef, read_file
 from .diffs import (
     MOST_BYTES,

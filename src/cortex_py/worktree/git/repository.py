@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import CortexError
-from ...lazy import regex
-from ...paths import read_regular
+from ...core.errors import CortexError
+from ...core.lazy import regex
+from ...core.paths import read_regular
 from .runner import find_repository_folder, git_dir_of, run_git
 
 __all__ = ["COMMIT", "RENAMED", "CheckedOut", "Repository", "Survey", "current_name", "decode_output", "read_text"]

@@ -29,8 +29,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from ...errors import GitFailed
-from ...paths import expanded, find_program, read_regular, search_path
+from ...core.errors import GitFailed
+from ...core.paths import expanded, find_program, read_regular, search_path
 
 __all__ = ["find_repository_folder", "git_dir_of", "git_lines", "has_git", "run_git", "split_lines"]
 

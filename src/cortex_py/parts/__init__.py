@@ -1,0 +1,1 @@
+"""What can be understood alone, beside the kernel: each folder holds one idea of the product."""

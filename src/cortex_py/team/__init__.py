@@ -1,0 +1,1 @@
+"""What a shared server needs: PostgreSQL with Citus, callers and tenants, licences."""
