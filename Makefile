@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Container images often set it; then every process compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session pictures clients silence trace house profile dist docs lock clean
+.PHONY: help setup serve test test-slow lint format bench soak soak-citus fuzz conformance train snapshot reference plugins session pictures clients silence trace walks house profile dist docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -66,6 +66,10 @@ train: setup $(MADE)/dev  ## fit the ranking model again
 trace: setup $(MADE)/dev  ## print the modules one call enters: CALL=capture, recall, verify, get, snapshot or hook
 	$(BIN)/python tools/one_call.py trace $(or $(CALL),capture)
 
+# A test compares the modules with those of a call.
+walks: setup $(MADE)/dev  ## write the walks of three calls in ARCHITECTURE.md again
+	$(BIN)/python tools/one_call.py walk capture recall snapshot
+
 # A test compares the figures with house.json: they may fall, never rise.
 house: setup $(MADE)/dev  ## count what the code asks of a reader, and lower house.json where the figures fell
 	$(BIN)/python tools/house.py
@@ -75,7 +79,7 @@ profile: setup $(MADE)/dev  ## write flame graphs of one recall and one capture 
 
 # A test compares the file with the server.
 snapshot: setup  ## render what the stdio front answers before the server is loaded
-	$(BIN)/python -m cortex_py.mcp.reference.rendering
+	$(BIN)/python -m cortex_py.surfaces.mcp.reference.rendering
 
 reference: setup  ## render the generated pages of docs/reference from the declarations
 	$(BIN)/python tools/reference_pages.py
@@ -113,7 +117,7 @@ $(MADE)/runtime: requirements.txt tools/lock.py pyproject.toml | $(VENV)/bin/pyt
 	@$(BIN)/python -m pip install -q --no-compile --require-hashes -r $@.txt
 	@echo "Installing Cortex ..."
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
-	@$(BIN)/python -c "import cortex_py.app, cortex_py.cli, cortex_py.http.server; from cortex_py.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
+	@$(BIN)/python -c "import cortex_py.app, cortex_py.surfaces.cli, cortex_py.surfaces.http.server; from cortex_py.core.embedding.backends.runtime import import_onnxruntime; import_onnxruntime()"
 	@touch $@
 
 $(MADE)/dev: $(MADE)/runtime

@@ -9,8 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 REACHED = {
-    "capture": "memory.capture.capture", "get": "memory.lifecycle", "hook": "hooks.cold",
-    "recall": "memory.recall.recall", "snapshot": "backup.snapshots.archive", "verify": "grounding.index.lookup",
+    "capture": "core.memory.capture.capture", "get": "core.memory.lifecycle", "hook": "parts.hooks.cold",
+    "recall": "core.memory.recall.recall", "snapshot": "parts.backup.snapshots.archive",
+    "verify": "parts.verify.index.lookup",
 }  # fmt: skip
 
 
@@ -22,6 +23,9 @@ def test_every_call_can_be_traced() -> None:
     traced = re.split(r"^(\w+): (\d+) modules, \d+ functions, \d+ deepest stack\n", done.stdout, flags=re.MULTILINE)
     lists, calls, counts = traced[:-1:3], traced[1::3], traced[2::3]
     assert calls == list(REACHED)
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     for modules, call, count in zip(lists, calls, counts, strict=True):
         assert re.search(rf"^ *\d+  {re.escape(REACHED[call])}$", modules, re.MULTILINE), call
         assert len(modules.splitlines()) == int(count)
+        if walked := re.search(rf"\*\*\w*{call}\*\* enters (\d+) modules", page):
+            assert walked[1] == count, "run `make walks`"

@@ -3,6 +3,7 @@
     python tools/one_call.py trace capture          every module of ours that the call enters, in order
     python tools/one_call.py count capture recall   how many modules and functions, and the deepest stack, as JSON
     python tools/one_call.py profile                a recall and a capture as flame graphs, in .make/profile/
+    python tools/one_call.py walk capture recall    the modules by folder, as ARCHITECTURE.md has them (`make walks`)
 
 `make trace CALL=recall` and `make profile` run it.
 """
@@ -15,6 +16,7 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,6 +42,8 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 _TIMES = 4
+PAGE = Path(__file__).resolve().parent.parent / "ARCHITECTURE.md"
+_WALKS, _END = "<!-- Written by `make walks`. -->", "<!-- The end of what is written. -->"
 
 
 class Trace:
@@ -89,7 +93,7 @@ def _depth(frame: FrameType | None) -> int:
 async def connected(home: Path) -> AsyncIterator[tuple[Any, dict[str, str]]]:
     """A client of a server over the notes, and what the placeholders in the arguments of calls stand for."""
     from cortex_py import Cortex
-    from cortex_py.mcp.server import build_server
+    from cortex_py.surfaces.mcp.server import build_server
     from mcp import Client
 
     with Cortex.open(home / "home", project=home) as cortex:
@@ -139,7 +143,7 @@ async def profile(home: Path, folder: Path) -> None:
 def hook(home: Path, watched: Trace) -> None:
     """A prompt in Claude Code while no process of the home is warm."""
     from cortex_py import Cortex
-    from cortex_py.hooks import front
+    from cortex_py.parts.hooks import front
 
     with Cortex.open(home / "home", project=home) as cortex:
         for note in NOTES:
@@ -164,7 +168,7 @@ def hook(home: Path, watched: Trace) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["trace", "count", "profile"])
+    parser.add_argument("what", choices=["trace", "count", "profile", "walk"])
     parser.add_argument(
         "calls", nargs="*", default=["capture"], metavar="call", help=", ".join([*sorted(CALLS), "hook"])
     )
@@ -176,7 +180,7 @@ def main() -> int:
     # One for all calls: the threads of pools keep what they began with.
     watched = Trace()
     threading.setprofile(watched)
-    counts = {}
+    counts, walks = {}, []
     for call in chosen.calls:
         watched.renew()
         with tempfile.TemporaryDirectory() as home:
@@ -184,8 +188,14 @@ def main() -> int:
         counts[call] = watched.counts()
         if chosen.what == "trace":
             _print(call, watched)
+        if chosen.what == "walk":
+            walks.append(_walk(call, watched.modules))
     if chosen.what == "count":
         print(json.dumps(counts))
+    if walks:
+        page = PAGE.read_text("utf-8")
+        start, rest = page.split(_WALKS)
+        PAGE.write_text(f"{start}{_WALKS}\n{''.join(walks)}{rest[rest.index(_END) :]}", "utf-8")
     return 0
 
 
@@ -196,10 +206,23 @@ def run(call: str, home: Path, watched: Trace) -> None:
         return
     # Importing is not watched: it would take most of the time.
     import_module("mcp").Client  # noqa: B018
-    import_module("cortex_py.mcp.server")
+    import_module("cortex_py.surfaces.mcp.server")
     sys.setprofile(watched)
     asyncio.run(trace(call, home, watched))
     sys.setprofile(None)
+
+
+def _walk(call: str, modules: list[str]) -> str:
+    """The modules of a call in the order in which they are entered, one line for each folder."""
+    folders: dict[str, list[str]] = {}
+    for module in modules:
+        first, *rest = module.split(".")
+        deep = first in ("core", "parts", "surfaces", "team") and len(rest) > 1
+        folder = f"{first}/{rest[0]}" if deep else first if rest else "(top)"
+        folders.setdefault(folder, []).append("/".join(rest[1:] if deep else rest or [first]))
+    lines = [f"{folder:<15}{', '.join(names)}" for folder, names in folders.items()]
+    wrapped = "\n".join(textwrap.fill(line, 118, subsequent_indent=15 * " ", break_on_hyphens=False) for line in lines)
+    return f"\n**{CALLS[call][0]}** enters {len(modules)} modules:\n\n```text\n{wrapped}\n```\n"
 
 
 def _print(call: str, watched: Trace) -> None:
