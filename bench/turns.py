@@ -1,4 +1,4 @@
-"""Processor time of a recall and of a capture, of two source trees in turns within one run.
+"""Processor and wall time of a recall and of a capture, of two source trees in turns within one run.
 
     python bench/turns.py OLD [NEW] [--size 20000]
 
@@ -39,20 +39,23 @@ def worker(home: Path, project: Path) -> None:
             call = line.strip()
             texts = asked if call == "recall" else said
             chosen = [texts.pop() for _ in range(CALLS[call])]
-            started = time.process_time()
+            started, begun = time.process_time(), time.perf_counter()
             for text in chosen:
                 if call == "recall":
                     cortex.memories.recall(text)
                 else:
                     cortex.memories.capture(text, namespace="learnings")
-            spent = (time.process_time() - started) / len(chosen) * 1000
+            spent = [
+                (now - before) / len(chosen) * 1000
+                for before, now in ((started, time.process_time()), (begun, time.perf_counter()))
+            ]
             quiet = time.process_time()
             while True:  # until what a capture left for later is done
                 time.sleep(0.3)
                 if (now := time.process_time()) - quiet < 0.02:
                     break
                 quiet = now
-            print(spent, flush=True)
+            print(*spent, flush=True)
 
 
 def started(tree: Path, home: Path, project: Path) -> subprocess.Popen[str]:
@@ -88,7 +91,7 @@ def main() -> None:
         shutil.copytree(homes[0], homes[1])
         trees = [chosen.old.resolve(), chosen.new.resolve()]
         processes = [started(tree, home, project) for tree, home in zip(trees, homes, strict=True)]
-        found: dict[str, tuple[list[float], list[float]]] = {call: ([], []) for call in CALLS}
+        found: dict[str, tuple[list[list[float]], list[list[float]]]] = {call: ([], []) for call in CALLS}
         for turn in range(ROUNDS):
             for call, times in found.items():
                 for which in (0, 1) if turn % 2 else (1, 0):
@@ -96,14 +99,15 @@ def main() -> None:
                     assert process.stdin is not None and process.stdout is not None
                     process.stdin.write(f"{call}\n")
                     process.stdin.flush()
-                    spent = float(process.stdout.readline())
+                    spent = [float(word) for word in process.stdout.readline().split()]
                     if turn:  # the first round warms up
                         times[which].append(spent)
         for process in processes:
             process.communicate()
         for call, times in found.items():
-            old, new = map(statistics.median, times)
-            print(f"{call}: old {old:.2f} ms, new {new:.2f} ms, ratio {new / old:.2f}")
+            for kind, name in enumerate(("processor", "wall")):
+                old, new = (statistics.median(one[kind] for one in every) for every in times)
+                print(f"{call}, {name}: old {old:.2f} ms, new {new:.2f} ms, ratio {new / old:.2f}")
 
 
 if __name__ == "__main__":
