@@ -76,9 +76,7 @@ def test_lines_for_machines(home: Path, project: Path) -> None:
 def test_lines_for_people_begin_at_warnings(home: Path, project: Path) -> None:
     assert _served(home, project) == []
     lines = _served(home, project, CORTEX_LOG_LEVEL="info")
-    assert any(
-        re.match(r"cortex: INFO cortex_py\.surfaces\.mcp\.\S+: call \(request_id=from-a-proxy", line) for line in lines
-    )
+    assert any(re.match(r"cortex: INFO cortex_py\.surfaces\S+: call \(request_id=from-a-proxy", line) for line in lines)
 
 
 def test_standard_output_is_the_protocols_alone(home: Path, project: Path) -> None:
