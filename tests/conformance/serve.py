@@ -31,7 +31,6 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resource_templates",
 }
-# What asks for one of them, by name or address.
 REQUESTS = ("tools/call", "prompts/get", "resources/read")
 
 
@@ -72,7 +71,8 @@ def with_fixtures(server: MemoryServer) -> MemoryServer:
                 more = getattr(await theirs(ctx, params), field)
                 return result.model_copy(update={field: [*getattr(result, field), *more]})
             wanted = getattr(params, "name", None) or params.uri
-            return await (theirs if wanted.startswith(("test", "json_schema")) else ours)(ctx, params)
+            known = wanted in schemas or (ctx.method != "tools/call" and wanted.startswith("test"))
+            return await (theirs if known else ours)(ctx, params)
 
         server.add_request_handler(method, ours.params_type, answer)
     server.get_tool_input_schema = schemas.get
