@@ -59,8 +59,9 @@ def worker(home: Path, project: Path) -> None:
 
 
 def started(tree: Path, home: Path, project: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "CORTEX_HOME": str(home)}
-    words = [sys.executable, __file__, "--worker", str(home), str(project)]
+    environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree / 'bench'}", "CORTEX_HOME": str(home)}
+    # Each with the benchmarks of its own tree, not with those beside this file.
+    words = [sys.executable, "-P", __file__, "--worker", str(home), str(project)]
     process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
