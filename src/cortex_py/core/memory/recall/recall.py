@@ -331,8 +331,8 @@ class Recall:
             done: Future[NDArray[np.float32]] = Future()
             done.set_result(known[key])
             return done
-        if self._running > 1 or (self._backend.loaded and self._backend.name == "onnx"):
-            # Others have the cores, and a second thread costs more than looking up the words takes.
+        if self._running > 1:
+            # Others have the cores: a second thread for this call would only wait for them.
             return _Here(lambda: self._embed_new(key, asked))
         # With the context: an endpoint is not waited for longer than the call may take.
         return _EMBEDDER.submit(partial(copy_context().run, self._embed_new, key, asked))
